@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.cli.reds import KEY, TYPE, junit
 from tests.cli.test_run import APPROVED
 from tests.cli.world import World
 from tests.web.serving import Served, served
@@ -163,6 +164,39 @@ def test_answering_by_keyboard_takes_two_keys(world: World, browser: Browser) ->
         for each in world.type("inbox", "--json").json["questions"]
     }
     assert saved == {5: False, 6: True}
+
+
+def test_the_first_run_appears_by_itself(tmp_path: Path) -> None:
+    made = World(tmp_path)
+    with served(made) as server, playwright.sync_playwright() as started:
+        chromium = started.chromium.launch(
+            executable_path=str(BROWSER), args=["--no-sandbox", "--disable-gpu"]
+        )
+        page = chromium.new_page()
+        page.goto(server.url)
+        playwright.expect(page.locator("main")).to_contain_text("Nothing has run here yet")
+        made.write("crew.yaml", APPROVED)
+        made.cases("one")
+        assert made.type(*RUN).code == 4
+        playwright.expect(page.locator("#waits")).to_contain_text("the one", timeout=30_000)
+        chromium.close()
+
+
+def test_pages_of_features_follow_their_runs(tmp_path: Path) -> None:
+    made = World(tmp_path)
+    made.write("red.xml", junit(KEY))
+    assert made.type("analyze", "red.xml").code == 4
+    with served(made) as server, playwright.sync_playwright() as started:
+        chromium = started.chromium.launch(
+            executable_path=str(BROWSER), args=["--no-sandbox", "--disable-gpu"]
+        )
+        page = chromium.new_page()
+        page.goto(f"{server.url}/reports")
+        playwright.expect(page.locator("#reports")).to_contain_text("red")
+        made.write("more.xml", junit(TYPE))
+        assert made.type("analyze", "more.xml").code == 4
+        playwright.expect(page.locator("#reports")).to_contain_text("more", timeout=30_000)
+        chromium.close()
 
 
 def test_a_key_leads_to_each_page(browser: Browser) -> None:

@@ -99,6 +99,8 @@ class ChangeReader:
         self._agents: Mapping[int, AgentStatus] = {}
         self._statuses: Mapping[int, str] = {}
         self._writers = Writers()
+        self._moments: dict[int, float] = {}
+        """When something was last told of each run."""
         self._told: deque[str] = deque(maxlen=4096)
         self._costs: dict[int, tuple[float, Usage]] = {}
         self._ends: dict[int, Mapping[str, bool]] = {}
@@ -165,10 +167,11 @@ class ChangeReader:
         self, connection: Connection, before: Position, cases: dict[int, list[int]]
     ) -> None:
         told = set(self._told)
-        for mark, run_id, case_no in list_changed_cases(connection, before):
+        for mark, run_id, case_no, at in list_changed_cases(connection, before):
             if mark not in told:
                 self._told.append(mark)
                 cases.setdefault(run_id, []).append(case_no)
+                self._moments[run_id] = max(at, self._moments.get(run_id, 0.0))
 
     def _look_aside(
         self, connection: Connection, cases: dict[int, list[int]] | None = None
@@ -212,7 +215,7 @@ class ChangeReader:
                 circuit=glance.circuit,
                 status=status,
                 cost=self._sum_costs(connection, run_id),
-                changed_at=glance.changed_at,
+                changed_at=max(glance.changed_at, self._moments.get(run_id, 0.0)),
                 places=tuple(count_places(connection, run_id)),
                 cases=tuple(describe_cases(status, config, ends, rows, agents, pauses, at)),
                 many=len(some) > MOST_CHANGED,

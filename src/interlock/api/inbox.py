@@ -430,8 +430,14 @@ class Question(msgspec.Struct, frozen=True):
 
     @property
     def parts(self) -> list[PromptPart]:
-        """The prompt for people: without the lines that enclose data for agents."""
-        return split_prompt(self.prompt)
+        """The prompt for people: without the lines that enclose data for agents; where a gate has
+        no template, the case and what was answered so far."""
+        given = read_json(self.prompt.encode())
+        if not isinstance(given, dict) or not isinstance(given.get("answers"), dict):
+            return split_prompt(self.prompt)
+        known = {"the case": given.get("case"), "what is known besides": given.get("context")}
+        known |= {f"what {step} answered": said for step, said in given["answers"].items()}
+        return [PromptPart(_format_value(said), title) for title, said in known.items() if said]
 
     @property
     def is_query(self) -> bool:
@@ -450,6 +456,13 @@ class Question(msgspec.Struct, frozen=True):
         plain = [line for line in lines if not line.startswith("#") and not _is_fence(line)]
         found = [*asking[:1], *enclosed[:1], *plain[:1], *lines[:1], ""]
         return found[0].lstrip("# ")
+
+
+def _format_value(value: Any) -> str:
+    """A text as it is, everything else as JSON."""
+    if isinstance(value, dict) and len(value) == 1 and isinstance(value.get("text"), str):
+        return str(value["text"])
+    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
 
 
 def _is_fence(line: str) -> bool:

@@ -418,22 +418,26 @@ def find_case_numbers(
     return [(row[0], row[1]) for row in rows if row is not None]
 
 
-def list_changed_cases(connection: Connection, since: Position) -> list[tuple[str, int, int]]:
+def list_changed_cases(
+    connection: Connection, since: Position
+) -> list[tuple[str, int, int, float]]:
     """The cases of all runs that were written to since then: a mark of the row that says so, the
-    run and the case's number. Where several processes write, some are named again."""
+    run, the case's number, and when that was (0 for a case that only came in). Where several
+    processes write, some are named again."""
     raw = raw_connection(connection)
     back = _LOOK_BACK if find_server(raw) else 0
     rows = raw.execute(
-        "select 'j' || j.seq, c.run_id, c.case_no from journal j"
+        "select 'j' || j.seq, c.run_id, c.case_no, j.at from journal j"
         " join cases c on c.case_no = j.case_no where j.seq > ?"
-        " union select 'd' || d.dispatch_id, c.run_id, c.case_no from dispatches d"
+        " union all select 'd' || d.dispatch_id, c.run_id, c.case_no, d.at from dispatches d"
         " join cases c on c.case_no = d.case_no where d.dispatch_id > ?"
-        " union select 'r' || r.refusal_id, c.run_id, c.case_no from refusals r"
+        " union all select 'r' || r.refusal_id, c.run_id, c.case_no, r.at from refusals r"
         " join cases c on c.case_no = r.case_no where r.refusal_id > ?"
-        " union select 'c' || c.case_no, c.run_id, c.case_no from cases c where c.case_no > ?",
+        " union all select 'c' || c.case_no, c.run_id, c.case_no, 0.0 from cases c"
+        " where c.case_no > ?",
         (since.seq - back, since.dispatch_id - back, since.refusal_id - back, since.case_no - back),
     )
-    return [(str(mark), run_id, case_no) for mark, run_id, case_no in rows]
+    return [(str(mark), run_id, case_no, float(at)) for mark, run_id, case_no, at in rows]
 
 
 def _marks(numbers: Sequence[int]) -> str:

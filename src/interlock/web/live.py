@@ -25,9 +25,9 @@ from interlock.web.filters import find_case_tone, find_tone, format_money
 MAX_STREAMS: Final = 400
 _POLL: Final = 0.04
 """Seconds between looks at the journal."""
-_MIN_GAP: Final = 0.1
+_MIN_GAP: Final = 0.07
 """Seconds between two messages, at least."""
-_REST: Final = 9.0
+_REST: Final = 6.0
 """After a look that took long, this many times as long is rested."""
 _LONGEST_REST: Final = 1.0
 _QUEUE: Final = 32

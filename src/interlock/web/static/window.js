@@ -43,6 +43,7 @@ async function refresh(only) {
     text = await answer.text();
   } catch { return; }
   const fresh = new DOMParser().parseFromString(text, "text/html");
+  if (!all("[data-refresh]").some((old) => fresh.getElementById(old.id))) { location.reload(); return; } // another page by now
   for (const old of all("[data-refresh]")) {
     if (only && !only.includes(old.dataset.refresh)) continue;
     const now = fresh.getElementById(old.id);
@@ -128,9 +129,12 @@ function showCase(row, line) {
   if (word) word.dataset.tone = line.tone;
   const since = one('[data-cell="since"] time', row);
   if (since && line.since) since.dataset.age = line.since;
-  row.classList.remove("changed");
-  void row.offsetWidth;
-  row.classList.add("changed");
+}
+// One layout for all rows, not one for each.
+function flash(rows) {
+  for (const row of rows) row.classList.remove("changed");
+  void body.offsetWidth;
+  for (const row of rows) row.classList.add("changed");
 }
 const formatNumber = (number) => number.toLocaleString("en-US");
 function showRun(run) {
@@ -170,10 +174,12 @@ function take(data) {
     const shown = showRun(run);
     if (page === "run" && body.dataset.runPage === String(run.run)) {
       showPlaces(run.places);
+      const rows = [];
       for (const line of run.cases) {
         const row = one(`tr[data-case="${line.no}"]`);
-        if (row) showCase(row, line); else elsewhere = true;
+        if (row) { showCase(row, line); rows.push(row); } else elsewhere = true;
       }
+      if (rows.length) flash(rows);
       elsewhere ||= run.many;
     } else if (page === "case" && body.dataset.runPage === String(run.run)) {
       if (run.many || run.cases.some((line) => String(line.no) === body.dataset.casePage)) refreshSoon(800);
