@@ -96,12 +96,12 @@ def read_attempt_notes(root: Path, run_id: int, case_no: int) -> dict[int, tuple
 
 def list_work_files(root: Path, run_id: int, case_no: int, most: int = 500) -> list[Path]:
     """What lies in the folders of a case: prompts, and what its agents left. No links are
-    followed."""
+    followed, and what is hidden stays so."""
     folder = root / f"{run_id}" / f"{case_no}"
     found: list[Path] = []
     for place, folders, names in os.walk(folder):
         folders[:] = sorted(each for each in folders if not each.startswith("."))
-        paths = (Path(place, name) for name in sorted(names))
+        paths = (Path(place, name) for name in sorted(names) if not name.startswith("."))
         found += [path for path in paths if path.is_file() and not path.is_symlink()]
         if len(found) >= most:
             break
