@@ -256,8 +256,8 @@ def name_cases(connection: Connection, run: Run, case_nos: Collection[int]) -> M
 def read_background(connection: Connection, run_id: int, case_no: int) -> Background | None:
     """What a person should know about a case, as its application tells it."""
     run = find_run(connection, run_id, brief=True)
-    terms = msgspec.convert(run.options, RunConfig).terms
-    return find_application(run.circuit).read_background(connection, case_no, terms)
+    config = msgspec.convert(run.options, RunConfig).application_config
+    return find_application(run.circuit).read_background(connection, case_no, config)
 
 
 def read_today(connection: Connection, at: float) -> Spent:

@@ -175,9 +175,9 @@ class Rca(Application):
         return name_failures(connection, case_nos)
 
     def read_background(
-        self, connection: Connection, case_no: int, terms: Mapping[str, Any]
+        self, connection: Connection, case_no: int, config: Mapping[str, Any]
     ) -> Background | None:
-        return read_background(connection, case_no, msgspec.convert(terms, RcaConfig))
+        return read_background(connection, case_no, msgspec.convert(config, RcaConfig))
 
     def report(self, connection: Connection, run: Run) -> str:
         from interlock.rca.analyze import collect_findings

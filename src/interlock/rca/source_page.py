@@ -112,8 +112,8 @@ def _read_failure(
         launches = list_launches(connection, suite.suite_id)
         run = find_run(connection, suite.run_id, brief=True)
     launch = next((each.launch for each in launches if each.launch_id == case.launch_id), None)
-    terms = msgspec.convert(run.options, RunConfig).terms
-    return case, launch, msgspec.convert(terms, RcaConfig)
+    config = msgspec.convert(run.options, RunConfig).application_config
+    return case, launch, msgspec.convert(config, RcaConfig)
 
 
 def _view_commit(repository: Repository, pointer: EvidencePointer) -> SourceView | None:

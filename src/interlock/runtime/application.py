@@ -229,7 +229,7 @@ class Application:
         return {}
 
     def read_background(
-        self, connection: Connection, case_no: int, terms: Mapping[str, Any]
+        self, connection: Connection, case_no: int, config: Mapping[str, Any]
     ) -> Background | None:
         """What a person should know about a case beside its decisions; None leaves them with the
         prompt."""
