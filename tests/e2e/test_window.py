@@ -105,6 +105,26 @@ def test_axe_finds_nothing_and_nothing_overflows(browser: Browser, scheme: str) 
     assert found == []
 
 
+def test_axe_finds_nothing_on_what_an_analysis_shows(tmp_path: Path) -> None:
+    if not AXE.exists():
+        pytest.skip("axe-core is installed by: make e2e")
+    made = World(tmp_path)
+    made.write("red.xml", junit(KEY, TYPE))
+    assert made.type("analyze", "red.xml").code == 4
+    found = []
+    with served(made) as server, playwright.sync_playwright() as started:
+        chromium = started.chromium.launch(
+            executable_path=str(BROWSER), args=["--no-sandbox", "--disable-gpu"]
+        )
+        page = chromium.new_page(base_url=server.url, viewport={"width": 400, "height": 900})
+        for path in ("/inbox", "/runs/1", "/runs/1/cases/1", "/failures/1/log", "/causes/1"):
+            page.goto(path)
+            page.evaluate(AXE.read_text(encoding="utf-8"))
+            found += [f"{path}: {each}" for each in page.evaluate(_AXE)]
+        chromium.close()
+    assert found == []
+
+
 def test_a_run_is_seen_to_move(world: World, browser: Browser) -> None:
     with browser.open("/runs/1") as page:
         place = page.locator('[data-place="approve"] .count text')
