@@ -86,6 +86,11 @@ class Daemon:
         if self._process is not None and self.is_alive:
             self._process.send_signal(number)
 
+    def end(self) -> None:
+        """Kill it, and wait until it is gone."""
+        self.send(signal.SIGKILL)
+        self.wait(10.0)
+
     def wait(self, seconds: float) -> bool:
         """Whether it ended within these seconds."""
         with suppress(subprocess.TimeoutExpired):

@@ -311,8 +311,7 @@ class Nemesis:
 def _let_end(daemon: Daemon) -> None:
     """Wait for one that was asked to stop, and start it again."""
     if not daemon.wait(10.0):
-        daemon.send(signal.SIGKILL)
-        daemon.wait(10.0)
+        daemon.end()
     daemon.start()
 
 

@@ -1,8 +1,8 @@
 """The real Claude Code on a worker's host: PostgreSQL, coordinator and worker are apart.
 
 Each is a host of its own, with an address and a network of its own, where network namespaces can be
-made. Elsewhere they are processes with folders of their own on one host, and a warning says so. The
-model of ours is on the worker's host alone: no other could ask it.
+made. Elsewhere they are processes with folders of their own on one host, as the tests' names say.
+The model of ours is on the worker's host alone: no other could ask it.
 """
 
 import os
@@ -10,7 +10,6 @@ import signal
 import subprocess
 import sys
 import time
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -29,15 +28,16 @@ from tests.world.models.script import Answer, Asked, Fault, Line, Says, Script, 
 from tests.world.postgres_server import make_folder
 
 SETTINGS = "[agent.claude]\npermission_mode = 'acceptEdits'\nallowed_tools = ['Bash']\n"
+HOSTS = "hosts"
 LOGIN = {"CLAUDE_CODE_OAUTH_TOKEN": "sk-ant-oat01-scripted", "ANTHROPIC_API_KEY": ""}
 
 
 class Fleet:
     """Three hosts, and what runs on them."""
 
-    def __init__(self, folder: Path, held: ExitStack) -> None:
+    def __init__(self, folder: Path, held: ExitStack, places: str) -> None:
         self._held = held
-        self._links = self._build_network()
+        self._links = self._build_network() if places == HOSTS else {}
         shared = make_folder(f"interlock-e2e-{os.getpid()}-{time.monotonic_ns()}")
         held.callback(subprocess.run, ["rm", "-rf", str(shared)], check=False)
         self.server = ClusterServer(shared / "server", self._links.get("server"))
@@ -53,12 +53,8 @@ class Fleet:
         self._say("init-db")
 
     def _build_network(self) -> Mapping[str, Link]:
-        try:
-            network = self._held.enter_context(Network(seed=1))
-            links = {name: network.add(name) for name in ("server", "coordinator", "worker")}
-        except CannotRunError as reason:
-            warnings.warn(f"processes instead of hosts: {reason}", stacklevel=2)
-            return {}
+        network = self._held.enter_context(Network(seed=1))
+        links = {name: network.add(name) for name in ("server", "coordinator", "worker")}
         network.start()
         return links
 
@@ -129,10 +125,20 @@ def _end(process: "subprocess.Popen[str]") -> None:
         process.communicate()
 
 
-@pytest.fixture
-def fleet(tmp_path: Path) -> Iterator[Fleet]:
+def _find_places() -> str:
+    """What this machine can do."""
+    try:
+        with Network(seed=1) as network:
+            network.add("probe")
+    except CannotRunError:
+        return "processes"
+    return HOSTS
+
+
+@pytest.fixture(params=[_find_places()])
+def fleet(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Fleet]:
     with ExitStack() as held:
-        made = Fleet(tmp_path, held)
+        made = Fleet(tmp_path, held, request.param)
         made.start("coordinator", "coordinator")
         yield made
     assert left_behind(made.claude.home) == []
