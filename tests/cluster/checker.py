@@ -124,6 +124,11 @@ the name that its sessions bear; the number of attempts is a sequence, which no 
 of a turn."""
 
 
+_NO_EFFECT, _NO_ATTEMPT = "no effect of a stale epoch", "no attempt under a stale epoch"
+OF_EPOCHS = (_NO_EFFECT, _NO_ATTEMPT)
+"""The laws that only the check of epochs keeps."""
+
+
 class Decided(NamedTuple):
     """An answer that was accepted, in the order of the journal."""
 
@@ -277,19 +282,19 @@ def _check_no_stale_effect(history: History) -> Iterator[Violation]:
     for each in history.witnessed:
         if each.believed != each.true:
             yield Violation(
-                "no effect of a stale epoch",
+                _NO_EFFECT,
                 f"run {each.run_id}: dispatch {each.dispatch_id} was decided under"
                 f" {each.believed} while {each.true} held",
             )
     for stranger, count in Counter(history.strangers).items():
         yield Violation(
-            "no effect of a stale epoch",
+            _NO_EFFECT,
             f"run {stranger.run_id}: {stranger.writer} wrote {count} rows to {stranger.wrote_to}"
             f" while it was {stranger.owner or 'nobody'}'s, under {stranger.epoch}",
         )
     if failed := history.attempts - len(history.strangers):
         yield Violation(
-            "no attempt under a stale epoch",
+            _NO_ATTEMPT,
             f"about {failed} rows were begun by coordinators that had lost a run, then rolled back",
         )
 

@@ -18,7 +18,7 @@ from tests.cluster.hosts import ClusterServer, Daemon, Disk, Host, Stall
 
 from interlock.journal.ownership import LEASE
 
-_CATCH = 4.0
+_CATCH = 8.0
 """Seconds for which a coordinator's turn is waited for, to stop it there."""
 _RECOVERY = 5.0
 """Seconds in which coordinators that were out are at work again."""
