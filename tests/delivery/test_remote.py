@@ -3,7 +3,6 @@
 import signal
 import subprocess
 from pathlib import Path
-from typing import cast
 
 import psycopg
 import pytest
@@ -13,7 +12,7 @@ from tests.cli.world import World
 from tests.world.delivery_world import git
 from tests.world.processes import hear
 
-from interlock.agents.carrier import Ask, PushedWork
+from interlock.agents.carrier import Ask, PushedWork, Reply
 from interlock.delivery.worktrees.remote import TreeExchange
 from interlock.delivery.worktrees.tree import TaskTree
 from interlock.journal.address import PostgresAddress
@@ -23,11 +22,14 @@ AGENT = Path(__file__).parents[1] / "cli" / "workers.py"
 
 
 def test_only_refs_of_the_dispatch_are_fetched() -> None:
+    def find_tree(_ask: Ask) -> TaskTree:
+        raise AssertionError("it was looked at")
+
     ask = Ask(7, 1, "A", "IMPLEMENT", 1, "developer", "", 3)
-    exchange = TreeExchange("ssh://git@example/x.git", "w")
+    exchange = TreeExchange("ssh://git@example/x.git", "w", find_tree)
     for ref in ("refs/heads/main", "refs/interlock/w-1/3/70-1", "refs/interlock/w-2/3/7-1"):
         with pytest.raises(SourceError, match="which is not its to make"):
-            exchange.take_work(ask, cast(TaskTree, None), PushedWork(ref, "1" * 40))
+            exchange.take(ask, Reply(7, pushed=PushedWork(ref, "1" * 40)))
 
 
 def make_host(folder: Path) -> World:

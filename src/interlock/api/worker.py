@@ -36,6 +36,7 @@ from interlock.journal.database import explain_errors
 from interlock.journal.events import Report
 from interlock.journal.queue import WorkerIdentity, describe_queue
 from interlock.journal.queue import list_workers as read_workers
+from interlock.runtime.application import find_application
 from interlock.runtime.settings import open_query_broker
 from interlock.system.clock import SystemClock
 from interlock.system.errors import UsageError
@@ -97,7 +98,8 @@ class Worker:
         self._report = report
         self._loop: asyncio.AbstractEventLoop | None = None
         self._starting = threading.Lock()
-        agents = _build_agents(project, self._address, roles)
+        context = _build_context(project, self._address)
+        agents = _build_agents(roles, context)
         self.identity = WorkerIdentity(
             worker_id=uuid.uuid4().hex,
             name=name or socket.gethostname(),
@@ -117,6 +119,9 @@ class Worker:
             report,
             checkouts=CheckoutStore(beside(self._address, "checkouts").resolve()),
             grace=grace,
+            make_carrier=lambda application, role: find_application(
+                application
+            ).build_worker_carrier(roles[role], msgspec.structs.replace(context, roles=(role,))),
             read_liveness=self._read_liveness,
             ended=ended,
         )
@@ -224,11 +229,9 @@ def _check_words(roles: Mapping[str, str], labels: Sequence[str]) -> None:
             raise UsageError(f"--label {label}: use letters, digits, '.', '_' and '-'")
 
 
-def _build_agents(
-    project: ProjectBase, address: PostgresAddress, roles: Mapping[str, str]
-) -> dict[str, Carrier]:
+def _build_context(project: ProjectBase, address: PostgresAddress) -> AgentContext:
     settings = project.settings
-    context = AgentContext(
+    return AgentContext(
         project=Path(project.path),
         db=address,
         clock=SystemClock(),
@@ -237,6 +240,9 @@ def _build_agents(
         queries=open_query_broker(address, settings.inbox),
         gauge=ProgressGauge(),
     )
+
+
+def _build_agents(roles: Mapping[str, str], context: AgentContext) -> dict[str, Carrier]:
     found: dict[str, Carrier] = {}
     for words in dict.fromkeys(roles.values()):
         named = tuple(role for role, each in roles.items() if each == words)

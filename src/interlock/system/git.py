@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
@@ -331,6 +331,26 @@ class Git:
             finally:
                 if process.poll() is None:
                     kill_group(process.pid)
+
+
+def write_files(
+    git: Git, commit: str, apart: Sequence[str] = (), *, but: Sequence[bytes] = ()
+) -> str:
+    """The tree of all files as they are now, without the paths in `but` and what git ignores.
+    Folders that are `apart` are as the commit has them. Uses the index that `git` has."""
+    git.read_line("read-tree", commit)
+    patterns = {"GIT_LITERAL_PATHSPECS": ""}
+    # Where an ignored folder is excluded too, git says that it cannot add it.
+    ignored = git.run("check-ignore", "--", *apart, env=patterns).text.splitlines()
+    left_out = [f":(exclude,top){name}" for name in apart if name not in ignored]
+    git.read_line("add", "--all", "--", ".", *left_out, env=patterns)
+    if apart:
+        git.read_line("reset", "--quiet", commit, "--", *apart)
+    if but:
+        words = ("rm", "--quiet", "--cached", "--ignore-unmatch", "--pathspec-from-file=-")
+        feed = b"".join(b"%s\0" % path for path in but)
+        git.read_line(*words, "--pathspec-file-nul", stdin=feed)
+    return git.read_line("write-tree")
 
 
 def build_environment(policy: GitPolicy, variables: Mapping[str, str]) -> dict[str, str]:

@@ -10,6 +10,7 @@ import os
 import re
 import subprocess
 import tempfile
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from hashlib import blake2b
@@ -20,7 +21,7 @@ import msgspec
 from interlock.agents.carrier import Ask, Checkout, ExecutionContext, PushedWork, Reply
 from interlock.system.errors import SourceError
 from interlock.system.files import make_private_folder, remove_tree
-from interlock.system.git import MAIL, NAME, OWN_CLONE, Git
+from interlock.system.git import MAIL, NAME, OWN_CLONE, Git, date_variables, write_files
 from interlock.system.git_remote import fetch_commit, is_safe_ref, push_new_ref
 from interlock.system.locks import take_lock
 from interlock.system.process_tree import kill_group
@@ -38,6 +39,8 @@ class WorkTree(msgspec.Struct):
     folder: Path
     fence: int
     lock: int
+    at: int
+    """When it was made, in seconds since 1970: the date of the commit that records it."""
     made: tuple[bytes, ...] = ()
     """Files that the set-up command has left, which are nobody's work."""
 
@@ -87,9 +90,9 @@ class CheckoutStore:
         if not checkout.push or reply.failure:
             return reply
         ref = f"{checkout.push}-{tree.fence}"
-        commit = self._commit(tree, f"{ask.case_id}: {ask.step.lower()} {ask.attempt}")
+        head, commit = self._commit(tree, f"{ask.case_id}: {ask.step.lower()} {ask.attempt}")
         push_new_ref(tree.mirror, checkout.remote, commit, ref)
-        return msgspec.structs.replace(reply, pushed=PushedWork(ref, commit))
+        return msgspec.structs.replace(reply, pushed=PushedWork(ref, commit, head))
 
     def _open_mirror(self, remote: str) -> Path:
         mirror = self._root / "mirrors" / f"{_digest(remote)}.git"
@@ -143,17 +146,22 @@ class CheckoutStore:
             for key, value in {"user.name": NAME, "user.email": MAIL, "gc.auto": "0"}.items():
                 own.read_line("config", key, value)
             own.run("config", "--remove-section", "remote.origin")
-            own.read_line("checkout", "--quiet", "-B", checkout.branch, checkout.commit)
+            head = checkout.head or checkout.commit
+            own.read_line("checkout", "--quiet", "-B", checkout.branch, head)
             (folder / checkout.inside).mkdir(parents=True, exist_ok=True)
             made: list[bytes] = []
             if checkout.setup:
                 _run_setup(checkout.setup, folder / checkout.inside, ask.execution.variables)
                 own.read_line("checkout", "--quiet", "--force", checkout.branch)
                 made = own.read_paths("ls-files", "--others", "--exclude-standard", "-z")
+                _ignore_paths(folder, made)
+            if head != checkout.commit:
+                own.read_line("read-tree", "--reset", "-u", checkout.commit)
+                own.read_line("read-tree", head)
         except BaseException:
             os.close(lock)
             raise
-        return WorkTree(checkout, mirror, folder, fence, lock, tuple(made))
+        return WorkTree(checkout, mirror, folder, fence, lock, int(time.time()), tuple(made))
 
     def _make_readable(self, checkout: Checkout) -> Path:
         """The files of a commit, once for all dispatches of this host."""
@@ -176,34 +184,30 @@ class CheckoutStore:
             remove_tree(making)
         return place
 
-    def _commit(self, tree: WorkTree, message: str) -> str:
-        """All files of the tree as a commit in the mirror, on top of what the agent committed. Its
-        own clone is only read: its settings count for nothing."""
-        base, folder = tree.checkout.commit, tree.folder
+    def _commit(self, tree: WorkTree, message: str) -> tuple[str, str]:
+        """What the agent left checked out, and all files of the tree as a commit in the mirror, on
+        top of that. Its own clone is only read: its settings count for nothing."""
+        base, folder = tree.checkout.head or tree.checkout.commit, tree.folder
         mirror = Git(tree.mirror, OWN_CLONE)
         keep = f"refs/interlock/work/{_digest(str(folder))}-{tree.fence}"
-        words = ("fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--force")
+        fetch = ("fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--force")
         parent = base
-        if mirror.run(*words, "--", str(folder / ".git"), f"+HEAD:{keep}").is_ok and mirror.is_true(
+        if mirror.run(*fetch, "--", str(folder / ".git"), f"+HEAD:{keep}").is_ok and mirror.is_true(
             "merge-base", "--is-ancestor", base, keep
         ):
             parent = mirror.read_line("rev-parse", "--verify", keep)
         index = folder.with_name(f"{folder.name}.index")
         index.unlink(missing_ok=True)
         git = Git(tree.mirror, OWN_CLONE, tree=folder, index=index)
-        git.read_line("read-tree", parent)
-        git.read_line("add", "--all", "--", ".", env={"GIT_LITERAL_PATHSPECS": ""})
-        if tree.made:
-            words = ("rm", "--quiet", "--cached", "--ignore-unmatch", "--pathspec-from-file=-")
-            feed = b"".join(b"%s\0" % path for path in tree.made)
-            git.read_line(*words, "--pathspec-file-nul", stdin=feed)
-        made = git.read_line("write-tree")
+        made = write_files(git, parent, tree.checkout.apart, but=tree.made)
         index.unlink(missing_ok=True)
         if made == git.read_line("rev-parse", f"{parent}^{{tree}}"):
-            return parent
-        commit = git.read_line("commit-tree", made, "-p", parent, stdin=message.encode())
+            return parent, parent
+        when = date_variables(tree.at)
+        words = ("commit-tree", made, "-p", parent)
+        commit = git.read_line(*words, stdin=message.encode(), env=when)
         git.read_line("update-ref", keep, commit)
-        return commit
+        return parent, commit
 
 
 def _move_ask(ask: Ask, tree: WorkTree | None, places: dict[str, str]) -> Ask:
@@ -230,6 +234,17 @@ def _move_ask(ask: Ask, tree: WorkTree | None, places: dict[str, str]) -> Ask:
         before, folder=folder, variables=variables, folders=sources, checkouts=()
     )
     return msgspec.structs.replace(ask, prompt=move(ask.prompt), execution=context)
+
+
+def _ignore_paths(clone: Path, paths: Sequence[bytes]) -> None:
+    """Have git take these for nobody's work, also when an agent adds all there is."""
+    lines = [
+        b"/%s\n" % re.sub(rb"([\\*?\[ ])", rb"\\\1", path) for path in paths if b"\n" not in path
+    ]
+    place = clone / ".git" / "info" / "exclude"
+    place.parent.mkdir(exist_ok=True)
+    with place.open("ab") as file:
+        file.writelines(lines)
 
 
 def _run_setup(command: Sequence[str], folder: Path, variables: Mapping[str, str]) -> None:
