@@ -9,6 +9,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +52,11 @@ def _hang(_value: object, script: Path) -> None:
     signal.pause()
 
 
+def _wait(value: str, script: Path) -> None:
+    while not script.with_name(value).exists():
+        time.sleep(0.01)
+
+
 def _run(value: list[str], _script: Path) -> None:
     subprocess.run(value, check=False, stdout=subprocess.DEVNULL)
 
@@ -74,6 +80,7 @@ def _tell(value: str, _script: Path) -> None:
 ACTS: dict[str, Any] = {
     "raw": _raw,
     "hang": _hang,
+    "wait": _wait,
     "run": _run,
     "write": _write,
     "kill": _kill,

@@ -3,19 +3,23 @@
 import asyncio
 import os
 import shutil
+import socket
 import sys
 from collections.abc import Collection, Mapping
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
-from interlock.agents.carrier import Ask, Carrier, Reply
+from interlock.agents.carrier import Ask, Carrier, Deliver, Reply
 from interlock.agents.cli.carrier import AgentHome, make_nonce
 from interlock.agents.cli.outcome import find_time_zone
 from interlock.agents.cli.profiles import PROFILE_NAMES, allow_writing, read_profile
-from interlock.agents.function import AsyncHandler
+from interlock.agents.function import AsyncHandler, AsyncHandlerFunction
 from interlock.agents.registry import (
+    AgentContext,
     AgentSpec,
     agents_folder,
     cli_settings,
@@ -24,18 +28,22 @@ from interlock.agents.registry import (
     workspace_id,
     workspace_owner,
 )
+from interlock.agents.worker.carrier import WorkerCarrier
 from interlock.engine.circuit import HUMAN, Circuit
 from interlock.epic import parameters
 from interlock.epic.approval.carrier import REVIEW, CheckpointedGate, IssueCarrier
 from interlock.epic.approval.issues import GithubIssue, Issues
-from interlock.epic.checkpoints.place import find_state_folder
-from interlock.epic.checkpoints.store import Checkpoints
+from interlock.epic.checkpoints.place import StateFolder, find_state_folder
+from interlock.epic.checkpoints.store import Checkpoints, hold_epic_lock
 from interlock.epic.config import EpicConfig, EpicSettings, parse_seconds
 from interlock.epic.driver import OWN_ROLES, EpicDriver, SignalLog
 from interlock.epic.hooks import GATES, EpicHooks, GateQuestions
 from interlock.epic.progress import CheckpointUpdater
-from interlock.epic.sessions.carrier import SessionCarrier, SessionLimits
+from interlock.epic.sessions.carrier import SessionCarrier
 from interlock.epic.sessions.listen import AgentDialect, CliDialect, ExecDialect
+from interlock.epic.sessions.remote import RemoteSessionCarrier, SessionExchange
+from interlock.epic.sessions.transfer import SessionLimits
+from interlock.epic.sessions.worker import WorkerSessionCarrier
 from interlock.journal.connection import Connection
 from interlock.journal.database import find_address
 from interlock.journal.runs import Run
@@ -67,6 +75,7 @@ class Epic(Application):
     ) -> RunSetup:
         """The carrier of the sessions, the driver, and whoever is asked at a gate."""
         own = msgspec.convert(config, EpicConfig)
+        _check_host(own)
         notes: list[str] = []
         db, settings = find_address(connection), own.settings
         checkpoints = Checkpoints(find_state_folder(Path(own.root)))
@@ -85,25 +94,87 @@ class Epic(Application):
         home = AgentHome(
             agents_folder(db), Path(own.root), workspace_owner(db), environ, make_nonce
         )
-        agents = run.options.get("agents", {})
-        dialect = build_dialect(str(agents.get(_SESSION) or agents.get("") or ""), settings)
         patience = parse_seconds(settings.hitl_timeout, "hitl_timeout")
         if settings.hitl == "github":
             issues = _build_issue_carrier(settings, workspace_id(db), clock, questions, updater)
             gate = CheckpointedGate(issues, updater, patience, issues.request_id)
         else:
             gate = CheckpointedGate(carriers[HUMAN], updater, patience)
+        sessions = self._build_session_carrier(
+            carriers.get(_SESSION), run, own, home, checkpoints, updater, clock
+        )
         ours: dict[str, Carrier] = {
-            **dict.fromkeys(OWN_ROLES, AsyncHandler(drive)),
-            _SESSION: SessionCarrier(dialect, home, build_limits(settings), clock, updater),
+            **dict.fromkeys(OWN_ROLES, PilotCarrier(drive, checkpoints.place, own.epic_id)),
+            _SESSION: sessions,
             HUMAN: gate,
         }
         hooks = EpicHooks(own, updater, signals, questions, notes)
         timed = _set_gate_timeouts(circuit, patience)
         return RunSetup(timed, {**carriers, **ours}, hooks, unplaced=OWN_ROLES)
 
+    def _build_session_carrier(
+        self,
+        carrier: Carrier | None,
+        run: Run,
+        config: EpicConfig,
+        home: AgentHome,
+        checkpoints: Checkpoints,
+        updater: CheckpointUpdater,
+        clock: Clock,
+    ) -> Carrier:
+        """Who runs the sessions: an agent of this host, or workers on others."""
+        settings = config.settings
+        limits, bare = build_limits(settings), bool(settings.resume_prompt)
+        if not isinstance(carrier, WorkerCarrier):
+            agents = run.options.get("agents", {})
+            words = str(agents.get(_SESSION) or agents.get("") or "")
+            return SessionCarrier(build_dialect(words, bare), home, limits, clock, updater)
+        exchange = SessionExchange(
+            checkpoints,
+            updater,
+            application=self.name,
+            epic_id=config.epic_id,
+            remote=settings.remote,
+            setup=settings.setup,
+            workspace=home.owner.workspace,
+            notes=home.root,
+            limits=limits,
+            bare=bare,
+            clock=clock,
+        )
+        return RemoteSessionCarrier(
+            carrier,
+            exchange,
+            limits.backoff,
+            clock,
+            partial(home.owner.cleanup_orphans, clock, 2.0),
+        )
+
+    def build_worker_carrier(self, agent: str, context: AgentContext) -> Carrier:
+        """The carrier of sessions on a worker's host."""
+        home = AgentHome(
+            agents_folder(context.db).resolve(),
+            context.project.resolve(),
+            workspace_owner(context.db),
+            context.environment,
+            make_nonce,
+        )
+        return WorkerSessionCarrier(partial(build_dialect, agent), home, context.clock)
+
     def begin(self, *_words: Any, **_more: Any) -> int:
         raise SourceError("an epic is run with 'interlock epic run FILE', not with 'interlock run'")
+
+
+def _check_host(config: EpicConfig) -> None:
+    """SourceError if the epic's folder is not here: its files and its checkpoint must not be taken
+    for lost."""
+    here = socket.gethostname()
+    if (config.host and config.host != here) or not Path(config.root).is_dir():
+        raise SourceError(
+            f"the epic {config.epic_id} lies in {config.root} on {config.host or 'another host'}, "
+            f"not on {here}: a coordinator there goes on with it, or 'interlock epic run' in that "
+            "folder"
+        )
 
 
 def _show_line(line: str) -> None:
@@ -111,8 +182,26 @@ def _show_line(line: str) -> None:
     sys.stderr.flush()
 
 
-def build_dialect(spec: str, settings: EpicSettings) -> AgentDialect:
-    """How the agent that these words name is started and heard."""
+class PilotCarrier(AsyncHandler):
+    """A carrier that does the steps around the sessions. While it is open, no other process works
+    on the epic."""
+
+    def __init__(self, drive: AsyncHandlerFunction, place: StateFolder, epic_id: str) -> None:
+        self._held = ExitStack()
+        super().__init__(drive, self._held.close)
+        self._take_lock = partial(hold_epic_lock, place, epic_id)
+        self.is_locked = False
+        """Whether whoever works on the run holds the lock already."""
+
+    def start(self, deliver: Deliver) -> None:
+        if not self.is_locked:
+            self._held.enter_context(self._take_lock())
+        super().start(deliver)
+
+
+def build_dialect(spec: str, bare: bool) -> AgentDialect:
+    """How the agent that these words name is started and heard; with `bare`, a prompt that is a
+    command of the agent's own is sent as it is."""
     kind, _, rest = spec.partition(":")
     if kind == "exec" and rest:
         argv = split_command(AgentSpec(kind, rest))
@@ -131,7 +220,7 @@ def build_dialect(spec: str, settings: EpicSettings) -> AgentDialect:
         allow_writing(profile, chosen),
         program,
         find_time_zone,
-        bare=bool(settings.resume_prompt),
+        bare=bare,
     )
 
 

@@ -55,7 +55,8 @@ _CODES: Final = tuple(
     for value in field.choices
 )
 _DEFAULT_CODES: Final = {"RECOVERY_FAILED": "GIT_STATE_MISMATCH"}
-_MOST_SIGNALS: Final = 50
+MOST_SIGNALS: Final = 50
+"""Of one session, that its answer tells."""
 _CRASHED: Final = ("CRASH", "SESSION_TIMEOUT", "IDLE_TIMEOUT")
 _NEEDS_CHECKPOINT: Final = ("CHECKPOINT_WRITE", "HITL_REQUIRED")
 """Ends that the checkpoint must record before anything follows; if it cannot, that is fatal."""
@@ -275,7 +276,7 @@ class CheckpointUpdater:
             "error_code": code,
             "message": (contradiction or problem or reason)[:_LONGEST_PROBLEM],
             "payload": dict(fields),
-            "heard": msgspec.to_builtins(attempt.signals[:_MOST_SIGNALS]),
+            "heard": msgspec.to_builtins(attempt.signals[:MOST_SIGNALS]),
             "counted": {
                 "all": attempt.total,
                 "refused": attempt.refused,

@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import socket
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
@@ -10,17 +11,20 @@ from typing import Any, Final
 
 import msgspec
 
+from interlock.agents.worker.exchange import is_worker
 from interlock.api.circuits import Circuit
 from interlock.api.project import Project
 from interlock.api.work import RunResult, load_circuit, work_on_run
 from interlock.engine.circuit import HUMAN
-from interlock.epic.checkpoints.place import find_state_folder
+from interlock.epic.application import PilotCarrier
+from interlock.epic.checkpoints.place import StateFolder, find_state_folder
 from interlock.epic.checkpoints.record import check_epic_id
 from interlock.epic.checkpoints.store import Checkpoints, LockedError, hold_epic_lock
 from interlock.epic.config import EpicConfig, EpicSettings, EpicTables, check_settings
 from interlock.epic.epic_file import EpicText, read_epic
 from interlock.epic.hooks import EpicHooks
 from interlock.epic.report import EpicReport, build_report
+from interlock.epic.sessions.user_tree import record_tree
 from interlock.journal.address import make_absolute
 from interlock.journal.connection import Connection
 from interlock.journal.runs import (
@@ -36,6 +40,7 @@ from interlock.runtime.application import RunSetup
 from interlock.runtime.settings import RunConfig, Settings
 from interlock.system.errors import SourceError, StoreError, UsageError
 from interlock.system.files import read_text
+from interlock.system.git_remote import check_remote
 
 _SUFFIXES: Final = (".md", ".markdown", ".yaml", ".yml")
 _FOLDERS: Final = ("docs/epics", "docs/sprint-artifacts/epics", "epics")
@@ -84,6 +89,7 @@ def work_on_epic(
     config = EpicConfig(
         epic_id=epic_id,
         root=str(place.root),
+        host=socket.gethostname(),
         db=str(make_absolute(project.db)),
         fresh=text is not None,
         title=text.title if text else "",
@@ -95,9 +101,12 @@ def work_on_epic(
         held.enter_context(hold_epic_lock(place, epic_id))
         connection = held.enter_context(_open_database(project))
         open_hook = _plan_hook(project, held, config.settings, options.hook)
-        run, run_config = _begin_or_continue(project, connection, config, options)
+        run, run_config = _begin_or_continue(project, connection, config, options, place)
 
         def change_setup(setup: RunSetup) -> RunSetup:
+            for carrier in setup.carriers.values():
+                if isinstance(carrier, PilotCarrier):
+                    carrier.is_locked = True
             if show_signal and isinstance(setup.hooks, EpicHooks):
                 setup.hooks.signals.show = show_signal
             return open_hook(setup)
@@ -139,7 +148,11 @@ def _merge_settings(settings: Settings, options: EpicOptions) -> EpicSettings:
 
 
 def _begin_or_continue(
-    project: Project, connection: Connection, config: EpicConfig, options: EpicOptions
+    project: Project,
+    connection: Connection,
+    config: EpicConfig,
+    options: EpicOptions,
+    place: StateFolder,
 ) -> tuple[Run, RunConfig]:
     """The epic's unfinished run, or a new one that remembers the flags of the one before."""
     fingerprint = hashlib.sha256(f"epic:{config.root}:{config.epic_id}".encode()).hexdigest()
@@ -151,6 +164,7 @@ def _begin_or_continue(
         else None
     )
     circuit, run_config = _build_run_config(project, options, before)
+    _check_workers(run_config.agents, config.settings.remote, place)
     if before and not config.fresh:
         kept = _read_stored_config(before)
         config = msgspec.structs.replace(
@@ -191,6 +205,19 @@ def _build_run_config(
         agents={**config.agents, **options.agents},
         budget={**config.budget, **options.budget},
     )
+
+
+def _check_workers(agents: Mapping[str, str], remote: str, place: StateFolder) -> None:
+    """UsageError if workers run the sessions, and cannot be sent the project's files."""
+    if not any(is_worker(words) for words in agents.values()):
+        return
+    if not remote:
+        raise UsageError(
+            "sessions are run by workers on other hosts, and there is no git remote to send them "
+            'the files: set remote = "ADDRESS" in [epic] of interlock.toml'
+        )
+    check_remote(remote)
+    record_tree(place)
 
 
 def _read_stored_config(before: RunConfig) -> EpicConfig:

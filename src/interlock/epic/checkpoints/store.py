@@ -217,6 +217,11 @@ class Checkpoints:
         path = current_file(self.place.state, epic_id)
         return LoadedCheckpoint(after, path, "version-2", notices, raw=raw)
 
+    def restore(self, raw: bytes, checkpoint: Checkpoint) -> None:
+        """Have a checkpoint here as it was elsewhere, in the place of any other of its epic."""
+        with self._hold_write_lock(checkpoint.epic.id):
+            self._write_files(checkpoint, raw, None)
+
     def _build_next(self, before: LoadedCheckpoint | None, change: Change, at: str) -> Checkpoint:
         known = before.checkpoint if before else None
         after = change(known)

@@ -30,6 +30,7 @@ from interlock.epic.progress import CheckpointUpdater
 from interlock.epic.sessions.channel import Channel
 from interlock.epic.sessions.listen import AgentDialect, SessionListener
 from interlock.epic.sessions.record import SessionAttempt, SessionRecord, Via
+from interlock.epic.sessions.transfer import SessionLimits
 from interlock.epic.status import ENDING
 from interlock.signals.lines import LineResult, read_payload
 from interlock.system.clock import Clock
@@ -46,102 +47,43 @@ _OVERRUN: Final = {
 _TAIL: Final = 500
 
 
-class SessionLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """How long sessions may take, in seconds."""
+class SessionRunner:
+    """Runs sessions of one kind of agent, each as one process that is heard while it runs."""
 
-    session: float = 4 * 3600.0
-    """One session, from its start."""
-    idle: float = 1800.0
-    """Without a byte of output."""
-    grace: float = 20.0
-    """To exit by itself after its last signal."""
-    backoff: float = 2.0
-    """The pause after a crash; it doubles with each crash in a row."""
-
-
-class SessionCarrier(TaskCarrier):
-    """A carrier that runs one session for each ask."""
-
-    def __init__(
-        self,
-        dialect: AgentDialect,
-        home: AgentHome,
-        limits: SessionLimits,
-        clock: Clock,
-        updater: CheckpointUpdater,
-    ) -> None:
-        super().__init__()
+    def __init__(self, dialect: AgentDialect, home: AgentHome, clock: Clock) -> None:
         self._dialect = dialect
         self._home = home
-        self._limits = limits
         self._clock = clock
-        self._updater = updater
-        defaults = dialect.timeouts
-        self._timeouts = msgspec.structs.replace(
-            defaults,
-            first_byte=limits.idle,
-            silence=limits.idle,
-            tool=max(limits.idle, defaults.tool),
-            wall=limits.session,
-            after_result=max(limits.grace, defaults.after_result),
-        )
         self._processes = ProcessSnapshot(TAGS)
         self._status_file = AgentStatusFile(home.root / f"standing-{dialect.name}.json", clock)
 
     async def prepare(self) -> None:
-        await self._home.owner.cleanup_orphans(self._clock, self._timeouts.grace)
+        """End what an earlier Interlock has left behind."""
+        await self._home.owner.cleanup_orphans(self._clock, self._dialect.timeouts.grace)
 
-    async def close(self) -> None:
-        await super().close()
+    def close(self) -> None:
         self._status_file.close()
 
-    async def answer(self, ask: Ask) -> Reply:
-        folder = make_work_folder(self._home.root, ask, self._dialect.name)
-        path = folder.folder / "sessions" / f"{ask.attempt}.jsonl"
-        record = SessionRecord(path, ask.case_id)
-        try:
-            if record.is_ending:
-                attempt, usage = self._build_attempt(record, None, None), Usage()
-            else:
-                await self._back_off(ask)
-                attempt, usage, limit = await self._run_process(ask, folder, record)
-                if limit is not None:
-                    return limit
-            artifact = await asyncio.to_thread(self._updater.apply, ask, attempt)
-        finally:
-            record.close()
-        return Reply(ask.dispatch_id, msgspec.json.encode(artifact), usage=usage)
+    def make_folder(self, ask: Ask) -> WorkFolder:
+        """Where the files of the session lie."""
+        return make_work_folder(self._home.root, ask, self._dialect.name)
 
-    async def _back_off(self, ask: Ask) -> None:
-        """Pause after crashes in a row: what failed at once may work later."""
-        crashes = ask.case.context.get("crashes", 0) if ask.case else 0
-        pause = backoff_seconds(crashes if isinstance(crashes, int) else 0, self._limits.backoff)
-        if not pause:
-            return
-        over = asyncio.get_running_loop().create_future()
-        cancel = self._clock.call_at(
-            self._clock.now() + pause, lambda: None if over.done() else over.set_result(None)
-        )
-        try:
-            await over
-        finally:
-            cancel()
-
-    async def _run_process(
-        self, ask: Ask, folder: WorkFolder, record: SessionRecord
+    async def run(
+        self, ask: Ask, root: Path, record: SessionRecord, limits: SessionLimits, before: str
     ) -> tuple[SessionAttempt, Usage, Reply | None]:
-        """One process, from its start to its end."""
-        before = await asyncio.to_thread(self._updater.read_mark)
+        """One process that works in `root`, from its start to its end; a reply if it met a rate
+        limit and said nothing. `before` is the mark of the checkpoint that it finds."""
         record.begin(self._clock.now(), record.starts[0].before if record.starts else before)
-        intake = _SignalIntake(self._dialect, record, self._clock, self._limits.grace)
+        intake = _SignalIntake(self._dialect, record, self._clock, limits.grace)
         channel = Channel(
             self._socket_folder(ask), self._home.make_nonce(), intake.add_channel_signal
         )
+        timeouts = _build_timeouts(self._dialect.timeouts, limits)
         await channel.start()
         try:
             agent = AgentProcess(
-                self._build_spec(ask, folder, channel),
-                self._timeouts,
+                self._build_spec(ask, root, channel),
+                timeouts,
                 intake.listener,
                 self._clock,
                 snapshot=self._processes,
@@ -158,15 +100,18 @@ class SessionCarrier(TaskCarrier):
         intake.add(intake.listener.close(ended), "stream")
         outcome = intake.listener.outcome(ended)
         usage = outcome.usage if outcome else Usage()
-        attempt = self._build_attempt(record, ended, intake.listener)
+        attempt = build_attempt(record, *_describe_silent_end(ended, intake.listener, timeouts))
+        attempt = msgspec.structs.replace(
+            attempt, exit=ended.exit_code, seconds=round(ended.ended_at - ended.started_at, 3)
+        )
         if outcome and outcome.failure == RATE_LIMIT and attempt.signal is None:
             return attempt, usage, outcome.build_reply(ask.dispatch_id)
         return attempt, usage, None
 
-    def _build_spec(self, ask: Ask, folder: WorkFolder, channel: Channel) -> ProcessSpec:
-        project = self._home.project
+    def _build_spec(self, ask: Ask, root: Path, channel: Channel) -> ProcessSpec:
+        folder = self.make_folder(ask)
         prompt_file = folder.prompt_path(ask.attempt)
-        own_folder = not (project / ".git").exists()
+        own_folder = not (root / ".git").exists()
         command = self._dialect.build_command(ask.prompt, prompt_file, own_folder)
         if command.file_prompt:
             folder.write_prompt(prompt_file, command.file_prompt)
@@ -177,40 +122,114 @@ class SessionCarrier(TaskCarrier):
             **channel.environment(),
             ORCHESTRATED: "1",
         }
-        return ProcessSpec(command.argv, command.stdin, project, environment, tag)
+        return ProcessSpec(command.argv, command.stdin, root, environment, tag)
 
     def _socket_folder(self, ask: Ask) -> Path:
-        """A socket's path must be short, so it does not lie with the session's other files."""
-        name = f"{self._home.owner.workspace[:8]}-{ask.dispatch_id}"
+        """A socket's path must be short, so it does not lie with the session's other files. Two
+        workers of one host may have the same dispatch, one of them too late."""
+        name = f"{self._home.owner.workspace[:8]}-{ask.dispatch_id}-{os.getpid()}"
         return Path(tempfile.gettempdir()) / f"interlock-{os.getuid()}-{name}"
 
-    def _build_attempt(
-        self, record: SessionRecord, ended: ProcessEnd | None, listener: SessionListener | None
-    ) -> SessionAttempt:
-        signal = record.deciding_signal
-        if signal is not None:
-            ended_by, message = signal.type.replace(":", "_"), signal.payload
-        else:
-            ended_by, message = _describe_silent_end(ended, listener, self._timeouts)
-            refused = [
-                refusal for refusal in record.signals if refusal.refused and refusal.type in ENDING
-            ]
-            if refused:
-                line = f"{refused[-1].type}:{refused[-1].payload}"
-                message = f"{line} does not count: {refused[-1].sentence}; {message}"
-        return SessionAttempt(
-            ended_by=ended_by,
-            signal=signal,
-            signals=tuple(record.signals),
-            before=record.starts[0].before if record.starts else "",
-            message=message,
-            exit=ended.exit_code if ended else None,
-            seconds=round(ended.ended_at - ended.started_at, 3) if ended else 0.0,
-            total=record.total,
-            refused=record.refused,
-            repeated=record.repeated,
-            record=str(record.path),
-        )
+
+class SessionCarrier(TaskCarrier):
+    """A carrier that runs one session for each ask, in the project itself."""
+
+    def __init__(
+        self,
+        dialect: AgentDialect,
+        home: AgentHome,
+        limits: SessionLimits,
+        clock: Clock,
+        updater: CheckpointUpdater,
+    ) -> None:
+        super().__init__()
+        self._runner = SessionRunner(dialect, home, clock)
+        self._project = home.project
+        self._limits = limits
+        self._clock = clock
+        self._updater = updater
+
+    async def prepare(self) -> None:
+        await self._runner.prepare()
+
+    async def close(self) -> None:
+        await super().close()
+        self._runner.close()
+
+    async def answer(self, ask: Ask) -> Reply:
+        folder = self._runner.make_folder(ask)
+        path = folder.folder / "sessions" / f"{ask.attempt}.jsonl"
+        record = SessionRecord(path, ask.case_id)
+        usage = Usage()
+        try:
+            if record.is_ending:
+                attempt = build_attempt(record)
+            else:
+                await back_off(ask, self._limits.backoff, self._clock)
+                before = await asyncio.to_thread(self._updater.read_mark)
+                attempt, usage, limit = await self._runner.run(
+                    ask, self._project, record, self._limits, before
+                )
+                if limit is not None:
+                    return limit
+            artifact = await asyncio.to_thread(self._updater.apply, ask, attempt)
+        finally:
+            record.close()
+        return Reply(ask.dispatch_id, msgspec.json.encode(artifact), usage=usage)
+
+
+def build_attempt(
+    record: SessionRecord,
+    ended_by: str = "CRASH",
+    message: str = "the session's process is gone",
+) -> SessionAttempt:
+    """How a session ended: by the signal that decides, or else as it is said here."""
+    signal = record.deciding_signal
+    if signal is not None:
+        ended_by, message = signal.type.replace(":", "_"), signal.payload
+    else:
+        refused = [each for each in record.signals if each.refused and each.type in ENDING]
+        if refused:
+            line = f"{refused[-1].type}:{refused[-1].payload}"
+            message = f"{line} does not count: {refused[-1].sentence}; {message}"
+    return SessionAttempt(
+        ended_by=ended_by,
+        signal=signal,
+        signals=tuple(record.signals),
+        before=record.starts[0].before if record.starts else "",
+        message=message,
+        total=record.total,
+        refused=record.refused,
+        repeated=record.repeated,
+        record=str(record.path),
+    )
+
+
+def _build_timeouts(defaults: Timeouts, limits: SessionLimits) -> Timeouts:
+    return msgspec.structs.replace(
+        defaults,
+        first_byte=limits.idle,
+        silence=limits.idle,
+        tool=max(limits.idle, defaults.tool),
+        wall=limits.session,
+        after_result=max(limits.grace, defaults.after_result),
+    )
+
+
+async def back_off(ask: Ask, first: float, clock: Clock) -> None:
+    """Pause after crashes in a row: what failed at once may work later."""
+    crashes = ask.case.context.get("crashes", 0) if ask.case else 0
+    pause = backoff_seconds(crashes if isinstance(crashes, int) else 0, first)
+    if not pause:
+        return
+    over = asyncio.get_running_loop().create_future()
+    cancel = clock.call_at(
+        clock.now() + pause, lambda: None if over.done() else over.set_result(None)
+    )
+    try:
+        await over
+    finally:
+        cancel()
 
 
 def backoff_seconds(crashes: int, first: float) -> float:
@@ -219,11 +238,9 @@ def backoff_seconds(crashes: int, first: float) -> float:
 
 
 def _describe_silent_end(
-    ended: ProcessEnd | None, listener: SessionListener | None, timeouts: Timeouts
+    ended: ProcessEnd, listener: SessionListener, timeouts: Timeouts
 ) -> tuple[str, str]:
     """How a session without a deciding signal ended, and a sentence about it."""
-    if ended is None or listener is None:
-        return "CRASH", "the session's process is gone"
     if ended.by in _OVERRUN:
         return _OVERRUN[ended.by], describe_end(ended, timeouts)
     outcome = listener.outcome(ended)
