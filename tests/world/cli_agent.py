@@ -36,6 +36,8 @@ for act in scenes[min(number, len(scenes) - 1)]:
                 os.write(1, (json.dumps(line) + "\\n").encode())
             os._exit(0)
         signal.signal(signal.SIGTERM, late)
+    elif kind == "run":
+        subprocess.run(value)
     elif kind == "leave":
         child = subprocess.Popen(["sleep", "300"], start_new_session=True)
         open(os.path.join(place, "left"), "w").write(f"{{child.pid}}\\n")

@@ -65,7 +65,8 @@ SessionAgent = Annotated[
     typer.Option(
         "--agent",
         metavar="AGENT",
-        help="The agent: exec:COMMAND, claude, codex or another in `interlock agents`.",
+        help="The agent: exec:COMMAND, claude, codex or another in `interlock agents`; or worker, "
+        "for workers on other hosts.",
     ),
 ]
 Cycles = Annotated[

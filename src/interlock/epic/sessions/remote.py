@@ -117,12 +117,21 @@ class SessionExchange:
         return msgspec.structs.replace(ask, execution=context)
 
     def take(self, ask: Ask, reply: Reply) -> Reply:
+        kept = ""
         try:
-            attempt = self._take_session(ask, reply)
+            handed, taken = self._fetch(ask, reply)
+            kept = f"; what it made is kept as {taken.made.commit}"
+            report, found = self._check(handed, taken, reply.content)
+            self._note_return(ask, handed)
+            taken.apply()
         except SourceError as error:
-            reason = f"the session on another host counts for nothing: {error}"
+            reason = f"the session on another host counts for nothing: {error}{kept}"
             return msgspec.structs.replace(reply, failure=UNREADABLE, reason=reason)
-        return attempt
+        self._store(handed.checkpoint, found, report)
+        before = build_mark(handed.checkpoint)
+        attempt = msgspec.structs.replace(report.attempt, before=before)
+        artifact = self._updater.apply(ask, attempt)
+        return msgspec.structs.replace(reply, content=msgspec.json.encode(artifact))
 
     def clean_up(self, ask: Ask) -> None:
         self._find_note(ask).unlink(missing_ok=True)
@@ -143,30 +152,35 @@ class SessionExchange:
             write_file(self._find_note(ask), msgspec.json.encode(handed))
         return handed
 
-    def _take_session(self, ask: Ask, reply: Reply) -> Reply:
+    def _fetch(self, ask: Ask, reply: Reply) -> tuple[HandedOut, TakenWork]:
+        """What was handed out, and the work that came back."""
         handed, work = self._read_note(ask), reply.pushed
         if handed is None or work is None:
             raise SourceError("nothing is known here of a session that was handed out")
         if not work.ref.startswith(f"{name_refs(self._workspace, ask)}-"):
             raise SourceError(f"the worker names {work.ref[:100]!r}, which is not its to make")
-        report = _decode_report(reply.content)
+        return handed, TakenWork(self._place, self._remote, handed.tree, work)
+
+    def _check(
+        self, handed: HandedOut, taken: TakenWork, content: bytes
+    ) -> tuple[SessionReport, Checkpoint]:
+        """What came back, if a session may have made it of what was handed out."""
+        report = _decode_report(content)
         if report.base != handed.tree.commit:
             raise SourceError("it began from files that were replaced since it was asked")
         check_attempt(report.attempt, self._epic_id)
         if report.problem:
             raise SourceError(report.problem)
         found = check_checkpoint(handed.checkpoint, report.checkpoint)
-        taken = TakenWork(self._place, self._remote, handed.tree, work)
+        taken.check()
         _check_commit(taken, handed, found)
+        return report, found
+
+    def _note_return(self, ask: Ask, handed: HandedOut) -> None:
+        """From now on the project here may be what the session made of it."""
         if not handed.is_coming_back:
             coming = msgspec.structs.replace(handed, is_coming_back=True)
             write_file(self._find_note(ask), msgspec.json.encode(coming))
-        taken.apply()
-        self._store(handed.checkpoint, found, report)
-        before = build_mark(handed.checkpoint)
-        attempt = msgspec.structs.replace(report.attempt, before=before)
-        artifact = self._updater.apply(ask, attempt)
-        return msgspec.structs.replace(reply, content=msgspec.json.encode(artifact))
 
     def _store(self, handed: Checkpoint, found: Checkpoint, report: SessionReport) -> None:
         """Take over what the session has written into its checkpoint, if anything."""

@@ -68,12 +68,12 @@ def record_tree(place: StateFolder, stashes: Sequence[str] = ()) -> TreeState:
 
 
 class TakenWork:
-    """The work of a session on another host, fetched and looked at; nothing has changed yet."""
+    """The work of a session on another host, which is kept here by a ref until it is applied."""
 
     def __init__(
         self, place: StateFolder, remote: str, handed: TreeState, pushed: PushedWork
     ) -> None:
-        """SourceError if it is not what a session could have made of what was handed out."""
+        """Fetch it; SourceError if it is not there as it was announced."""
         if place.git_dir is None or not is_commit(pushed.head):
             raise SourceError(f"{pushed.head[:80]!r} is no commit that could be taken")
         self._place = place
@@ -82,24 +82,24 @@ class TakenWork:
         self.made = TreeState(handed.branch, pushed.head, pushed.commit)
         self._kept = f"refs/interlock/epics/{pushed.commit}"
         fetch_commit(place.git_dir, remote, pushed.commit, pushed.ref, self._kept)
-        self._check()
 
-    def _check(self) -> None:
+    def check(self) -> None:
+        """SourceError if it is not what a session could have made of what was handed out."""
         made, handed = self.made, self._handed
         parents = self._git.try_line("rev-parse", f"{made.commit}^@").splitlines()
         if made.commit != made.head and parents != [made.head]:
-            self._refuse(f"its files do not lie on top of its commit {made.head[:12]}")
+            raise SourceError(f"its files do not lie on top of its commit {made.head[:12]}")
         if not self.has_ancestor(handed.head, made.head):
-            self._refuse(
+            raise SourceError(
                 f"its commit {made.head[:12]} does not come after {handed.head[:12]}, which it was "
                 "given"
             )
         for path in _OUR_FILES:
             found = {self._find(commit, path) for commit in (made.head, made.commit)}
             if found != {self._find(handed.head, path)}:
-                self._refuse(f"it changes {path}, where only the coordinator writes")
+                raise SourceError(f"it changes {path}, where only the coordinator writes")
         if any(" blob " in self._find(commit, ".sage") for commit in (made.head, made.commit)):
-            self._refuse("it has a file or a link in the place of the folder .sage")
+            raise SourceError("it has a file or a link in the place of the folder .sage")
 
     def has_ancestor(self, before: str, after: str) -> bool:
         """Whether one commit is the other, or comes before it."""
@@ -109,21 +109,18 @@ class TakenWork:
         """The entry of a path in a commit; empty if it has none."""
         return self._git.read_line("ls-tree", "--full-tree", commit, "--", path)
 
-    def _refuse(self, why: str) -> None:
-        raise SourceError(f"{why}; what it made is kept as {self.made.commit}")
-
     def apply(self) -> None:
         """Let the work tree be as the session left its own; SourceError if somebody has changed
         something here meanwhile."""
         now, made, handed = record_tree(self._place), self.made, self._handed
         if now.branch != handed.branch or now.head not in (handed.head, made.head):
-            self._refuse(
+            raise SourceError(
                 f"{now.branch} was at {handed.head[:12]} when the session was given it, and now "
                 f"{self._place.root} is at {now.head[:12]} of {now.branch}"
             )
         if foreign := self._list_changed(handed, now) & self._list_changed(now, made):
             names = sorted(path.decode(errors="replace") for path in foreign)
-            self._refuse(
+            raise SourceError(
                 f"{', '.join(names[:_SHOWN])} changed in {self._place.root} while the session "
                 "worked on it"
             )
