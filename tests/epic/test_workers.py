@@ -4,6 +4,7 @@ A worker that dies or comes too late costs its session and nothing else.
 """
 
 import signal
+import socket
 import sys
 from pathlib import Path
 
@@ -165,7 +166,17 @@ def test_a_session_that_comes_too_late_counts_for_nothing(
     assert read(postgres, query) == [(2, "Stale")]
 
 
-def test_a_coordinator_goes_on_with_an_epic_and_another_after_it(fleet: Fleet) -> None:
+def move_host(postgres: PostgresAddress, before: str, after: str) -> None:
+    """Have the run say that its project lies elsewhere."""
+    words = [f'"host":"{host}"' for host in (before, after)]
+    with psycopg.connect(postgres.url) as connection:
+        done = connection.execute("update runs set options = replace(options, %s, %s)", words)
+        assert done.rowcount == 1
+
+
+def test_a_coordinator_goes_on_with_an_epic_and_another_after_it(
+    fleet: Fleet, postgres: PostgresAddress
+) -> None:
     fleet.connect()
     fleet.sessions(
         ["SAGE_SIGNAL:HITL_REQUIRED"],
@@ -188,6 +199,11 @@ def test_a_coordinator_goes_on_with_an_epic_and_another_after_it(fleet: Fleet) -
             assert (elsewhere.code, elsewhere.json["outcome"]) == (18, "LOCKED"), elsewhere
             coordinator.kill()
             coordinator.wait()
+        # One on a host that has not the project leaves it alone.
+        move_host(postgres, socket.gethostname(), "elsewhere")
+        with started(fleet.world, "coordinator") as foreign:
+            hear(foreign, f"left to others: the epic epic-3 lies in {fleet.world.folder} on elsewh")
+        move_host(postgres, "elsewhere", socket.gethostname())
         (fleet.folder / "go").touch()
         hear(worker, "epic-3 SESSION, taken")
         hear(worker, "accepted")

@@ -132,6 +132,7 @@ def _list_sessions(connection: Connection, case_no: int) -> list[dict[str, Any]]
     return [
         {"attempt": decision.attempt, "rule": decision.rule}
         | {name: answer[name] for name in _SESSION_FIELDS if name in answer}
+        | ({"message": answer["reason"]} if "reason" in answer else {})
         for decision, answer in load_decisions(connection, case_no)
         if decision.step == "SESSION"
     ]

@@ -222,12 +222,21 @@ def forget(clone: Clone) -> None:
         shutil.rmtree(clone.folder / path)
 
 
+def forge_note(clone: Clone) -> None:
+    """The checkpoint with a word changed by hand, in both its places."""
+    clone.write_checkpoint()
+    for folder in (".sage/state", ".git/interlock/epics"):
+        path = clone.folder / folder / "epic-3.json"
+        path.write_text(path.read_text().replace("rudder", "keel"))
+
+
 REFUSED: dict[str, Act] = {
     "it changes .sage/state": commit_state(".sage/state/epic-3.json"),
     "it changes .interlock": commit_state(".interlock/interlock.toml"),
     "a file or a link in the place of the folder .sage": link_away,
     "which is not in the work that came with it": rewrite,
     "the session left no usable checkpoint": forget,
+    "its checksum does not match its content": forge_note,
 }
 
 
@@ -256,7 +265,11 @@ def test_a_reply_that_does_not_fit_what_was_handed_out_is_refused(scene: Scene) 
     older = PushedWork(pushed.ref, pushed.commit, scene.repo.git("rev-parse", "HEAD~1"))
     elsewhere = PushedWork("refs/interlock/w-1/3/70-1", pushed.commit, pushed.head)
     other = PushedWork(pushed.ref, before[0], before[0])
+    ref, past = "refs/interlock/w-1/3/7-9", older.head
+    scene.repo.git("push", "-q", str(scene.remote.folder), f"{past}:{ref}")
+    behind = PushedWork(ref, past, past)
     for forged, why in (
+        (msgspec.structs.replace(reply, pushed=behind), "does not come after"),
         (msgspec.structs.replace(reply, pushed=older), "do not lie on top of its commit"),
         (msgspec.structs.replace(reply, pushed=elsewhere), "which is not its to make"),
         (msgspec.structs.replace(reply, pushed=other), "as it was announced"),

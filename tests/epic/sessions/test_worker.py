@@ -68,6 +68,7 @@ async def test_a_second_session_for_a_dispatch_does_not_believe_the_first(
     for count in (1, 2):
         report = read_report(await ask_session(repo, once))
         assert (report.attempt.ended_by, report.base) == ("EPIC_COMPLETE", PARCEL.base)
+        assert (report.attempt.total, report.attempt.repeated) == (1, 0)
         assert check_checkpoint(HANDED, report.checkpoint) == HANDED
         assert (repo.folder / "asked").read_text() == "x" * count
     assert report.attempt.record.count(":") == 1, "it names its host"

@@ -125,7 +125,7 @@ class SessionExchange:
             self._note_return(ask, handed)
             taken.apply()
         except SourceError as error:
-            reason = f"the session on another host counts for nothing: {error}{kept}"
+            reason = f"refused: {error}{kept}"
             return msgspec.structs.replace(reply, failure=UNREADABLE, reason=reason)
         self._store(handed.checkpoint, found, report)
         before = build_mark(handed.checkpoint)

@@ -112,6 +112,8 @@ def describe_end(
     found = checkpoints.read(handed.epic.id)
     if isinstance(found, UnreadableCheckpoint):
         raw, problem = b"", f"the session left no usable checkpoint: {found.sentence}"
+    elif found.fell_back:
+        raw, problem = b"", f"the session left no usable checkpoint: {'; '.join(found.notices)}"
     else:
         raw, problem = encode_checkpoint(found.checkpoint), ""
     if len(raw) > LARGEST:
