@@ -341,7 +341,7 @@ def test_code_that_nothing_points_at_is_unlikely_but_not_cleared(sample: SampleR
 def test_what_other_families_point_at_is_likelier(sample: SampleRepository) -> None:
     sample.git.commit("Weigh the anchor", {"hull/keel.py": BROKEN})
     alone = sample.leads(CHECK)
-    for count, words in ((1, "another finding points"), (2, "2 other findings point")):
+    for count, words in ((1, "another failure points"), (2, "2 other failures point")):
         (first,) = weigh_with_others(alone, [alone] * count)
         assert first.score > alone[0].score
         assert f"{words} at it too" in first.why

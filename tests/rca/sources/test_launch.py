@@ -124,7 +124,7 @@ def test_a_log_beside_a_report_helps_those_without_one(tmp_path: Path) -> None:
         "dims": "mine",
         "glows": "switch on\nglows: no",
     }
-    assert found.notes == [f"{tmp_path}/a.log: taken as the log of 1 failures"]
+    assert found.notes == [f"{tmp_path}/a.log: taken as the log of 1 failure"]
 
 
 def test_a_log_given_with_a_report_is_its_log_wherever_it_lies(tmp_path: Path) -> None:

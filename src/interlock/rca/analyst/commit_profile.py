@@ -185,6 +185,12 @@ class CommitProfile:
         if self.nature.is_behavioural and _is_only_rename(commit, hunks):
             self.nature = ChangeNature("moved", "it only follows a file to its new name")
 
+    def is_inside(self, place: tuple[str, str]) -> bool:
+        """Whether the layout of the source says that lines of that function were changed. Where a
+        hunk merely follows a function's heading, its lines may be in another one."""
+        path, function = place
+        return function in self._functions_of.get(path, ())
+
     def touches_file(self, path: str) -> bool:
         """Whether it altered the file, as far as it is known; lines may have come from another."""
         return path in self.paths or not self.is_whole

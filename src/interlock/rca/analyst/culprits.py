@@ -8,9 +8,8 @@ fitted on regressions of many projects, so that the chance is true: see docs/ana
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import NamedTuple
 
 import msgspec
 
@@ -24,6 +23,7 @@ from interlock.rca.analyst.commit_profile import (
 from interlock.rca.analyst.manifests import is_build_setting, is_manifest, match_dependency
 from interlock.rca.analyst.mentions import collect_mentions
 from interlock.rca.analyst.names import detect_language
+from interlock.rca.analyst.reasons import FILE_TRAITS, CommitClue, build_subject_clue, tell_clues
 from interlock.rca.analyst.scene import FailureScene, count_spread
 from interlock.rca.analyst.stack import is_test_name
 from interlock.rca.analyst.suspects import RankedSuspect, rank_candidates
@@ -98,32 +98,6 @@ _SHARED_CAUSE = 0.5
 """The chance that two families of failures of one run have one cause, before anything is known."""
 _MOST_SHARED_ODDS = 3.0
 """What all others say together counts so much at most: they are not independent of each other."""
-
-_CLUE_TEXT = {
-    "frame": "is in the stack",
-    "log frame": "is in a stack of the log",
-    "subject": "is what the test is named after",
-    "alike": "is named like the test",
-    "words": "shares words with the test or the message",
-    "mention": "is named by the failure",
-    "package": "lies beside the test",
-}
-"""What a path has to do with the failure, as it follows "which"."""
-_SAID_BETTER = {"subject": "is what the test is named after"}
-"""What need not be said of a path where a clue of this kind says more of the same."""
-
-
-class CommitClue(NamedTuple):
-    """A clue for or against a commit: its kind, its value from 0 to 1, and its words, if it is
-    worth telling."""
-
-    kind: str
-    value: float
-    why: str = ""
-    path: str = ""
-    """The file that it is about, if that has a part in the words."""
-    traits: tuple[str, ...] = ()
-    """What that file has to do with the failure, as it follows "which"."""
 
 
 class CulpritLead(msgspec.Struct, frozen=True):
@@ -236,7 +210,8 @@ def _weigh(
             repo,
             commit,
             0.0,
-            tuple(tell_clues(clues)) or (f"it changed {path}" if path else "it is in the range",),
+            tuple(tell_clues(clues, WEIGHTS))
+            or (f"it changed {path}" if path else "it is in the range",),
             path,
             any(clue.kind in _PLACED and clue.value for clue in clues),
             {clue.kind: round(clue.value, 4) for clue in clues if clue.value},
@@ -294,7 +269,7 @@ def weigh_with_others(
         if not lead.is_near or odds <= 0 or lead.is_inert:
             found.append(lead)
             continue
-        told = "another finding points" if count == 1 else f"{count} other findings point"
+        told = "another failure points" if count == 1 else f"{count} other failures point"
         found.append(
             msgspec.structs.replace(
                 lead,
@@ -327,30 +302,6 @@ _BY_NAME = (
     "uses the missing name",
 )
 """Clues that the failure names something that was changed."""
-
-
-def tell_clues(clues: Iterable[CommitClue]) -> Iterator[str]:
-    """The reasons, those that weigh most first; what speaks against it comes last."""
-    told = [clue for clue in clues if clue.why]
-    told.sort(key=lambda clue: -WEIGHTS[clue.kind] * clue.value)
-    shown = {clue.path for clue in told if clue.path and not clue.traits}
-    yield from dict.fromkeys(
-        _tell_traits(clue, told, is_shown=clue.path in shown) if clue.traits else clue.why
-        for clue in told
-    )
-
-
-def _tell_traits(clue: CommitClue, told: Sequence[CommitClue], *, is_shown: bool) -> str:
-    """All that the clues say about one file, each once; `is_shown` if another clue tells of a line
-    of it in the stack."""
-    same = [each for each in told if each.path == clue.path and each.traits]
-    covered = {_SAID_BETTER[each.kind] for each in same if each.kind in _SAID_BETTER}
-    if is_shown:
-        covered.add(_CLUE_TEXT["frame"])
-    traits = dict.fromkeys(trait for each in same for trait in each.traits if trait not in covered)
-    *first, last = traits or [""]
-    said = f"{', '.join(first)} and {last}" if first else last
-    return f"{clue.why}, which {said}" if said else clue.why
 
 
 class _Inspection:
@@ -436,26 +387,29 @@ class _Inspection:
             default=None,
         )
         if best:
-            named = tuple(_CLUE_TEXT[clue] for clue in best.why.split(", ") if clue in _CLUE_TEXT)
+            named = tuple(FILE_TRAITS[clue] for clue in best.why.split(", ") if clue in FILE_TRAITS)
             what = _tell_change(best.candidate, changed)
             yield CommitClue("named alike", best.score, what, best.candidate, named)
         if named_file := next(filter(scene.names_file, sorted(own)), ""):
-            why, named = _tell_change(named_file, changed), (_CLUE_TEXT["mention"],)
+            why, named = _tell_change(named_file, changed), (FILE_TRAITS["mention"],)
             yield CommitClue("named by the failure", 1.0, why, named_file, named)
         if subjects := sorted(path for path in own if scene.is_subject(path)):
             why, value = _tell_change(subjects[0], changed), 1 / math.sqrt(len(scene.subjects) or 1)
-            named = (f"is what {scene.test.path} is named after",)
-            yield CommitClue("subject", value, why, subjects[0], named)
+            yield build_subject_clue(value, why, subjects[0])
         if not scene.test.path or not changed.code_paths or not scene.direct_uses:
             return
         steps = [scene.reach[path] for path in changed.code_paths if path in scene.reach]
         if steps and min(steps) <= 1:
             path = min(path for path in changed.code_paths if scene.reach.get(path, 9) <= 1)
-            why = f"{scene.test.path} uses {path}" if scene.direct_uses < 6 else ""
-            yield CommitClue("used by the test", 1 / math.sqrt(scene.direct_uses), why)
+            used = ("is used by the test's file",) if scene.direct_uses < 6 else ()
+            why = _tell_change(path, changed) if used else ""
+            yield CommitClue("used by the test", 1 / math.sqrt(scene.direct_uses), why, path, used)
         elif steps:
             path = min(changed.code_paths, key=lambda each: (scene.reach.get(each, 99), each))
-            yield CommitClue("used two steps away", 1 / (min(steps) - 1), scene.explain_use(path))
+            between = scene.find_use_between(path)
+            used = (f"is used by the test's file, through {between}",) if between else ()
+            why = _tell_change(path, changed) if used else ""
+            yield CommitClue("used two steps away", 1 / (min(steps) - 1), why, path, used)
         else:
             yield CommitClue("not used", 1.0)
 
@@ -468,8 +422,9 @@ class _Inspection:
             yield CommitClue("took back", taken / (total + 1) * brought.closeness, why)
         if common := sorted(changed.places & brought.places):
             spread = min(self._spread_places[place] for place in common)
-            path, name = common[0]
-            why = f"it changed {name} in {path}, for which the test was written"
+            path, name = next(filter(changed.is_inside, common), common[0])
+            what = f"{name} in {path}" if changed.is_inside((path, name)) else path
+            why = f"it changed {what}, as did the commit that wrote the failing test"
             yield CommitClue("changed what came with it", brought.closeness / spread, why)
 
     def _find_calls(self, changed: CommitProfile) -> Iterator[CommitClue]:

@@ -143,16 +143,19 @@ class FailureScene:
         start = dict.fromkeys([self.test.path, *(spot.path for spot in self._tests)])
         return self._graph.find_reach([path for path in start if path])
 
-    def explain_use(self, path: str) -> str:
-        """How the failing test comes to use a file that is two steps away; empty if further."""
+    def find_use_between(self, path: str) -> str:
+        """The file through which the failing test comes to use one that is two steps away; empty
+        if it is further, or if the test uses too much for that to say anything."""
         if self.reach.get(path) != 2 or self.direct_uses > _FEW_USES:
             return ""
-        between = [
-            each
-            for each, step in self.reach.items()
-            if step == 1 and path in self._graph.list_imports(each)
-        ]
-        return f"{self.test.path} uses {between[0]}, which uses {path}" if between else ""
+        return next(
+            (
+                each
+                for each, step in self.reach.items()
+                if step == 1 and path in self._graph.list_imports(each)
+            ),
+            "",
+        )
 
     @cached_property
     def direct_uses(self) -> int:

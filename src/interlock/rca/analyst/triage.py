@@ -84,6 +84,10 @@ _ASSERTING = re.compile(
 )
 
 
+_REPORTED = re.compile(r"\s*[\w.-]+_test\.go:\d+:(?!.*\bpanic)")
+"""Go has no exceptions: a test that failed by its own word is a stack of one line of that test."""
+
+
 class TriageRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One row of the table."""
 
@@ -177,6 +181,8 @@ def _judge_frames(failure: Failure) -> str:
 
 def is_failed_check(failure: Failure) -> bool:
     """Whether a check of the test failed, and nothing broke by itself."""
+    if _REPORTED.match(failure.stack):
+        return True
     return bool(_ASSERTING.search(f"{failure.type} {extract_message(failure)[:_LOOKED_AT]}"))
 
 

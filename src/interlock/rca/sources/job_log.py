@@ -339,7 +339,9 @@ _RUNNER_END = re.compile(
     r"(?:Cleaning up orphan processes|Terminate orphan process"
     r"|##\[section\]Finishing: )"
 )
-"""A runner of GitHub or Azure, which marks every failed step with `##[error]`."""
+_RUNNER_MARK = re.compile(r"##\[(?!error\])\w+\]")
+"""A runner of GitHub or Azure, which marks every failed step with `##[error]`. A browser shows
+plain errors instead: only where other marks are does it mean something that this one is not."""
 _GREEN = re.compile(
     r"=* ?\d+ passed\b(?!.*(?:failed|error)).* in [\d.]+ ?s|OK(?: \(.*\))?$"
     r"|Tests run: [1-9]\d*, +Failures: 0, Errors: 0(?!.*Time elapsed)|test result: ok\."
@@ -403,7 +405,7 @@ def select_evidence(log: BinaryIO, verdict: JobVerdict) -> list[str]:
 
 
 _FAILED_TABLES = (_JOB_FAILED, _STEP_FAILED, _TOOL_FAILED, _COMPLAINED)
-_BEGINNINGS = (_GREEN, _RUNNER_START, _RUNNER_END)
+_BEGINNINGS = (_GREEN, _RUNNER_START, _RUNNER_END, _RUNNER_MARK)
 
 
 def is_idle(raw: str) -> bool:
@@ -443,6 +445,7 @@ class JobReader:
         self._last_words: Statement | None = None
         """The last complaint in the form that complaints have anywhere."""
         self._has_runner = False
+        self._has_marks = False
         self._idle_shapes: set[bytes] = set()
         """Lines, whatever their numbers, that say nothing about how anything ended."""
 
@@ -485,6 +488,8 @@ class JobReader:
         """Whether the line belongs to a success, or may: a runner's frame, a tool's last words."""
         is_start = bool(_RUNNER_START.match(line))
         self._has_runner = self._has_runner or is_start
+        is_mark = bool(_RUNNER_MARK.match(line))
+        self._has_marks = self._has_marks or is_mark
         before, self._succeeded = self._succeeded, None
         is_end = bool(_RUNNER_END.match(line))
         if success := _JOB_SUCCEEDED.match(line, self._number):
@@ -493,14 +498,14 @@ class JobReader:
             self._succeeded = success
             self._failed = [one for one in self._failed if not _is_repaired(one, success)]
             self._doubtful = [one for one in self._doubtful if not _is_repaired(one, success)]
-        elif self._has_runner and is_end:
+        elif self._has_runner and is_end and (self._has_marks or self._last_words is None):
             self._succeeded = Statement("runner", "job", Weight.STEP, line, self._number)
         elif _GREEN.match(line):
             self._doubtful += [one for one in self._failed if one.weight <= Weight.TOOL]
             self._failed = [one for one in self._failed if one.weight > Weight.TOOL]
             self._last_words = None
         elif not _AFTERWORD.match(raw):
-            return is_start or is_end
+            return is_start or is_end or is_mark
         elif before and before.weight == Weight.TOOL:
             self._succeeded = before
         return True

@@ -36,6 +36,8 @@ from interlock.rca.sources.log_scan import scan_log
 from interlock.system.errors import SourceError
 from interlock.system.test_output import TestCounts
 from interlock.system.test_output.counts import add_counts, read_lines
+from interlock.system.test_output.failures import TestLog
+from interlock.system.text import plural
 
 _Same = tuple[str, ...]
 
@@ -143,7 +145,7 @@ class LaunchBuilder:
         if not self._beside:
             return []
         which = next(iter(self._beside)) if len(self._beside) == 1 else f"{len(self._beside)} logs"
-        return [f"{which}: taken as the log of {sum(self._beside.values())} failures"]
+        return [f"{which}: taken as the log of {plural(sum(self._beside.values()), 'failure')}"]
 
     def _build_launch(self, launch_id: str) -> Launch:
         jobs = tuple(self._jobs.values())
@@ -233,15 +235,25 @@ class LaunchBuilder:
         failures = [build_failure(failure) for failure in found.failures]
         if not failures:
             failures = self._explain_log(entry, found.tally, scan.verdict)
-        elif found.tally.failed > len(failures):
-            counts = f"counts {found.tally.failed} failed tests and names {len(failures)} of them"
-            self._notes.append(f"{entry.label}: {counts}")
+        else:
+            self._note_counts(entry, found, len(failures))
         self._failures += [
             self._ids.assign_id(msgspec.structs.replace(failure, job=failure.job or entry.stem))
             for failure in failures
         ]
         status = "FAILED" if found.tally.failed or failures else "PASSED"
         self._add_jobs([Job(name=entry.stem, status=status, tally=found.tally)])
+
+    def _note_counts(self, entry: SourceEntry, found: TestLog, named: int) -> None:
+        """Why there are fewer failures than the log counts."""
+        failed = plural(found.tally.failed, "failed test")
+        if found.tally.failed > named + found.parents:
+            one_by_one = f"names {named + found.parents} of them"
+            self._notes.append(f"{entry.label}: counts {failed} and {one_by_one}")
+        if found.parents:
+            parts = "its parts and is" if found.parents == 1 else "their parts and are"
+            only = f"{found.parents} failed only through {parts} left out"
+            self._notes.append(f"{entry.label}: of {failed}, {only}")
 
     def _explain_log(
         self, entry: SourceEntry, tally: TestCounts, verdict: JobVerdict

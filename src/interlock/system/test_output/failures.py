@@ -86,6 +86,8 @@ class TestLog(msgspec.Struct, frozen=True):
 
     failures: list[FailedTest]
     tally: TestCounts
+    parents: int = 0
+    """How many failed tests are left out, because a part of each is among the failures."""
 
 
 class _OpenFailure(msgspec.Struct):
@@ -275,7 +277,8 @@ class TestLogReader:
         tally = msgspec.structs.replace(
             tally, tests=tally.tests + uncounted, failed=tally.failed + uncounted
         )
-        return TestLog(_list_failures(failures), tally)
+        parts = _drop_parents(failures)
+        return TestLog(_list_failures(parts), tally, len(failures) - len(parts))
 
     def _follow_run(self, event: re.Match[str]) -> None:
         """Some tools print what a test says before the line that says that it failed."""
@@ -399,6 +402,26 @@ class TestLogReader:
             self.depth = 0
 
 
+_LABEL = re.compile(r"\s*[^\W\d_][\w -]{0,30}:$")
+"""A line that only says what the lines below it are."""
+_MOST_LABELS = 3
+
+
+def _join_labels(lines: Sequence[str]) -> str:
+    """Where the lines are blocks below labels, each label with the first line of its block; empty
+    if they do not begin so, or if there is only one."""
+    said = [line for line in lines if line.strip() and not _FRAME.match(line)]
+    labels = [at for at, line in enumerate(said) if _LABEL.match(line)]
+    if len(labels) < 2 or labels[0] != 0:
+        return ""
+    blocks = zip(labels, [*labels[1:], len(said)], strict=True)
+    parts = [
+        f"{said[first].strip()} {said[first + 1].strip() if first + 1 < end else '(empty)'}"
+        for first, end in blocks
+    ]
+    return ", ".join(parts[:_MOST_LABELS])
+
+
 _NO_NAME = re.compile(
     r"(?i)(?:[a-z]{1,3}|done|errors?|fail(?:ed|ing|ures?)?|skipped|summary|tests?|total|results?)$"
 )
@@ -425,15 +448,18 @@ def _drop_doubtful(failures: list[_OpenFailure], failed: int) -> list[_OpenFailu
     return [failure for failure in failures if not failure.weak or id(failure) in kept]
 
 
-def _list_failures(failures: list[_OpenFailure]) -> list[FailedTest]:
-    """As records. A parent that failed only because a part of it did is left out."""
+def _drop_parents(failures: list[_OpenFailure]) -> list[_OpenFailure]:
+    """Without those that failed only because a part of them did."""
     go_names = [failure.named.name for failure in failures if failure.tool == "go"]
     parents = {name.rsplit("/", at)[0] for name in go_names for at in (1, 2, 3) if "/" in name}
+    return [one for one in failures if one.tool != "go" or one.named.name not in parents]
+
+
+def _list_failures(failures: list[_OpenFailure]) -> list[FailedTest]:
+    """As records."""
     seen: dict[tuple[str, str, str], int] = {}
     made = []
     for failure in failures:
-        if failure.tool == "go" and failure.named.name in parents:
-            continue
         key = (failure.named.file, failure.named.cls, failure.named.name)
         seen[key] = seen.get(key, 0) + 1
         made.append(_build_failure(failure, seen[key]))
@@ -481,6 +507,8 @@ def _find_reason(failure: _OpenFailure) -> tuple[str, str]:
 def _find_telling(lines: Sequence[str]) -> list[str]:
     """The lines that say something, the first with what it is compared to."""
     telling = [line for line in lines if _WORDS.search(line) and not _FRAME.match(line)]
+    if labels := _join_labels(lines):
+        return [labels, *telling]
     if len(telling) > 1 and _EXPECTED.match(telling[0]) and _ACTUAL.match(telling[1]):
         telling[0] = f"{telling[0].strip()}, {telling[1].strip()}"
     return telling
