@@ -338,6 +338,24 @@ def test_code_that_nothing_points_at_is_unlikely_but_not_cleared(sample: SampleR
     assert 0 < lead.score < 0.3
 
 
+def test_only_functions_that_were_changed_are_named(sample: SampleRepository) -> None:
+    """A hunk's heading has the function above it, which may have ended before its lines."""
+    hold = (
+        "\n\nclass Hold:\n    def load(self, crates):\n        self.crates = crates\n\n"
+        "    room = (\n        12\n    )\n\n    spare = (\n        3\n    )\n"
+    )
+    test = TEST.replace("test_weigh", "test_hold").replace("2) == 3", "9) == 10")
+    fixed = {"hull/keel.py": KEEL + hold, "tests/test_keel.py": TEST + test.partition("\n\n")[2]}
+    sample.git.commit("Add the hold", {"hull/keel.py": KEEL + hold.replace("3", "4")})
+    sample.git.commit("Make it smaller", fixed)
+    sample.green = sample.git.commit("Tag it", {"VERSION": "1"})
+    sample.git.commit("Clean up", {"hull/keel.py": KEEL + hold.replace("3", "5 + 1")})
+    failure = msgspec.structs.replace(CHECK, test_name="test_hold")
+    (lead,) = sample.leads(failure)
+    assert "changed what came with it" in lead.clues
+    assert not any("load" in why for why in lead.why)
+
+
 def test_what_other_families_point_at_is_likelier(sample: SampleRepository) -> None:
     sample.git.commit("Weigh the anchor", {"hull/keel.py": BROKEN})
     alone = sample.leads(CHECK)

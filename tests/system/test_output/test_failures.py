@@ -638,9 +638,34 @@ def test_go_prints_messages_before_or_after_the_line_that_names_the_test() -> No
         ]
 
 
+def test_what_failed_only_through_its_parts_is_told_from_what_has_no_name() -> None:
+    log = (
+        "--- FAIL: TestLid (0.00s)\n    --- FAIL: TestLid/big (0.00s)\n"
+        "        --- FAIL: TestLid/big/red (0.00s)\n            lid_test.go:7: creaks\n"
+        "--- FAIL: TestHinge (0.00s)\n    lid_test.go:9: squeaks\nFAIL\n"
+    )
+    found = read_log(log.split("\n"))
+    assert [failure.test_name for failure in found.failures] == ["TestLid/big/red", "TestHinge"]
+    assert (found.tally.failed, found.parents) == (4, 2)
+
+
 @pytest.mark.parametrize(
     ("text", "named", "message"),
     [
+        (
+            """\
+            === RUN   TestLid
+                lid_test.go:9:
+                    have:
+                        colour = "red"
+                        shape = "round"
+                    want:
+                        colour = "blue"
+            --- FAIL: TestLid (0.00s)
+            FAIL""",
+            "TestLid",
+            'have: colour = "red", want: colour = "blue"',
+        ),
         (
             """\
             === RUN   TestLid

@@ -84,8 +84,8 @@ _ASSERTING = re.compile(
 )
 
 
-_REPORTED = re.compile(r"\s*[\w.-]+_test\.go:\d+:(?!.*\bpanic)")
-"""Go has no exceptions: a test that failed by its own word is a stack of one line of that test."""
+_REPORTED = re.compile(r"(?:=== .*\n)*\s*[\w.-]+_test\.go:\d+:(?!.*\bpanic)")
+"""Go has no exceptions: what a test itself reports begins with its line."""
 
 
 class TriageRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
