@@ -186,6 +186,14 @@ def test_it_broke_where_the_stack_is_innermost_unless_a_check_failed() -> None:
     assert "in weigh at hull/keel.py:9." in output["rca_message"]
 
 
+def test_a_message_that_is_cut_says_so() -> None:
+    long = msgspec.structs.replace(FAILURE, message="the keel is not sound and " * 10)
+    output = build_investigate_answer(
+        *(long, "boat", (lead(0.9),), (SPOT,), kind()), looked_at=1, urls={}, sizes={}
+    )
+    assert "… It shows in weigh at hull/keel.py:9. " in output["rca_message"]
+
+
 def test_a_weak_lead_is_named_as_one_and_not_called_the_suspect() -> None:
     message = investigate(lead(0.29))["rca_message"]
     assert "None of the 5 commits of boat stands out; the likeliest, at 0.29: boat aaaa" in message

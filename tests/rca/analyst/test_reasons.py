@@ -1,7 +1,13 @@
 """Reasons against a commit say each thing once, and places before words."""
 
 from interlock.rca.analyst.culprits import WEIGHTS
-from interlock.rca.analyst.reasons import CommitClue, build_subject_clue, tell_clues
+from interlock.rca.analyst.reasons import (
+    CommitClue,
+    build_origin_clue,
+    build_subject_clue,
+    build_use_clue,
+    tell_clues,
+)
 
 _STACK = ("is in the stack",)
 _CHANGED = "it changed a.py"
@@ -37,6 +43,23 @@ def test_a_file_that_the_test_is_named_after_is_not_said_to_be_named_like_it_too
         CommitClue("named alike", 0.5, _CHANGED, "a.py", alike),
     )
     assert told == ["it changed a.py, which is what the test's file is named after"]
+
+
+def test_a_file_that_the_test_is_named_after_and_uses_is_named_once() -> None:
+    words = ("shares words with the test or the message",)
+    told = tell(
+        build_origin_clue(0.9, "a.py", ""),
+        build_subject_clue(0.7, _CHANGED, "a.py"),
+        build_use_clue("used by the test", 0.5, _CHANGED, "a.py"),
+        CommitClue("named alike", 0.1, _CHANGED, "a.py", words),
+    )
+    assert told == [
+        "it changed a.py, which was changed by the commit that wrote the failing test and is what "
+        "the test's file is named after and uses"
+    ]
+    assert tell(CommitClue("named alike", 0.1, _CHANGED, "a.py", words)) == [
+        f"{_CHANGED}, which {words[0]}"
+    ]
 
 
 def test_words_in_common_come_last_and_once() -> None:

@@ -37,6 +37,7 @@ def test_every_rule_has_its_own_name() -> None:
 
 
 TEST_ONLY = "\tat shop.CartTest.testTotal(CartTest.java:5)\n"
+IN_PYTHON = "tests/test_lid.py:3: in test_lid\n    with pytest.raises(LidError):\n"
 IN_PRODUCT = f"\tat shop.Cart.total(Cart.java:5)\n{TEST_ONLY}"
 
 
@@ -59,6 +60,8 @@ IN_PRODUCT = f"\tat shop.Cart.total(Cart.java:5)\n{TEST_ONLY}"
         (Failure(id="1", message="failed on setup with OSError: connection refused"), "infra"),
         (Failure(id="1", message="expect(received).toBe(expected)"), "product"),
         (Failure(id="1", log="--- FAIL: TestLids\n    lid_test.go:3: got 3, want 5"), "product"),
+        (Failure(id="1", message="have: 3", stack="    lid_test.go:3:\n  have:\n    3"), "unknown"),
+        (Failure(id="1", type="Failed", message="DID NOT RAISE", stack=IN_PYTHON), "unknown"),
         (Failure(id="1", message="it did not work"), "unknown"),
         (Failure(id="1"), "unknown"),
     ],

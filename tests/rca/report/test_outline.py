@@ -105,6 +105,7 @@ def _entitled(title: str, message: str) -> Findings:
         ("disk f…", "no space", "disk f…", "no space"),
         ("disk f", "disk full", "disk f", "disk full"),
         ("disk full", "disk full: no space", "disk full", "no space"),
+        ("disk full", "disk full. at a.py:3", "disk full", "disk full. at a.py:3"),
         ("disk f…", "disk f" + "u" * 500, "disk f" + "u" * 153 + "…", "disk f" + "u" * 500),
     ],
 )

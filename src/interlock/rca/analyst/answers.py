@@ -213,8 +213,9 @@ def _format_message(
     history: str,
 ) -> str:
     bare = f"{failure.test_name or failure.id} failed, and its report says no more"
-    headline = " ".join((failure.message or failure.type or bare).split())[:_HEAD]
-    parts = [f"{headline.rstrip('.')}."]
+    headline = " ".join((failure.message or failure.type or bare).split())
+    is_whole = len(headline) <= _HEAD
+    parts = [f"{headline.rstrip('.')}." if is_whole else shorten(headline, _HEAD)]
     if spot:
         inside = f" in {spot.function}" if spot.function else ""
         parts.append(f"It shows{inside} at {spot.path}:{spot.line}.")

@@ -23,7 +23,14 @@ from interlock.rca.analyst.commit_profile import (
 from interlock.rca.analyst.manifests import is_build_setting, is_manifest, match_dependency
 from interlock.rca.analyst.mentions import collect_mentions
 from interlock.rca.analyst.names import detect_language
-from interlock.rca.analyst.reasons import FILE_TRAITS, CommitClue, build_subject_clue, tell_clues
+from interlock.rca.analyst.reasons import (
+    FILE_TRAITS,
+    CommitClue,
+    build_origin_clue,
+    build_subject_clue,
+    build_use_clue,
+    tell_clues,
+)
 from interlock.rca.analyst.scene import FailureScene, count_spread
 from interlock.rca.analyst.stack import is_test_name
 from interlock.rca.analyst.suspects import RankedSuspect, rank_candidates
@@ -92,6 +99,7 @@ the weights were not fitted on, where the first of many weak leads was right mor
 share."""
 _MANY_FILES = 32
 """A commit of more files is near to anything, and each further one makes that say less."""
+_OUT_OF_REACH = 99
 _LEAST_TIE = 0.3
 """What the clues for a commit must count together to tie it to the failure."""
 _SHARED_CAUSE = 0.5
@@ -374,7 +382,8 @@ class _Inspection:
         if near := scene.find_changed_location(changed):
             depth = scene.locations.index(near) + 1
             why = f"it changed lines beside {near.path}:{near.line}, which is in the stack"
-            yield CommitClue("beside the stack", 1 / depth, why, near.path)
+            # Who wrote a line there need not be told to have changed what is beside it.
+            yield CommitClue("beside the stack", 1 / depth, "" if near is spot else why, near.path)
 
     def _find_uses(self, changed: CommitProfile) -> Iterator[CommitClue]:
         """By names, and by what the failing test imports."""
@@ -398,18 +407,21 @@ class _Inspection:
             yield build_subject_clue(value, why, subjects[0])
         if not scene.test.path or not changed.code_paths or not scene.direct_uses:
             return
-        steps = [scene.reach[path] for path in changed.code_paths if path in scene.reach]
-        if steps and min(steps) <= 1:
-            path = min(path for path in changed.code_paths if scene.reach.get(path, 9) <= 1)
-            used = ("is used by the test's file",) if scene.direct_uses < 6 else ()
-            why = _tell_change(path, changed) if used else ""
-            yield CommitClue("used by the test", 1 / math.sqrt(scene.direct_uses), why, path, used)
-        elif steps:
-            path = min(changed.code_paths, key=lambda each: (scene.reach.get(each, 99), each))
-            between = scene.find_use_between(path)
-            used = (f"is used by the test's file, through {between}",) if between else ()
-            why = _tell_change(path, changed) if used else ""
-            yield CommitClue("used two steps away", 1 / (min(steps) - 1), why, path, used)
+        told = {best.candidate if best else "", *subjects}
+        nearest = min(
+            changed.code_paths,
+            key=lambda path: (scene.reach.get(path, _OUT_OF_REACH), path not in told, path),
+        )
+        what, steps = _tell_change(nearest, changed), scene.reach.get(nearest)
+        if steps is not None and steps <= 1:
+            what = what if scene.direct_uses < 6 else ""
+            value = 1 / math.sqrt(scene.direct_uses)
+            yield build_use_clue("used by the test", value, what, nearest)
+        elif steps is not None:
+            between = scene.find_use_between(nearest)
+            what = what if between else ""
+            value = 1 / (steps - 1)
+            yield build_use_clue("used two steps away", value, what, nearest, between)
         else:
             yield CommitClue("not used", 1.0)
 
@@ -422,10 +434,8 @@ class _Inspection:
             yield CommitClue("took back", taken / (total + 1) * brought.closeness, why)
         if common := sorted(changed.places & brought.places):
             spread = min(self._spread_places[place] for place in common)
-            path, name = next(filter(changed.is_inside, common), common[0])
-            what = f"{name} in {path}" if changed.is_inside((path, name)) else path
-            why = f"it changed {what}, as did the commit that wrote the failing test"
-            yield CommitClue("changed what came with it", brought.closeness / spread, why)
+            path, name = next(filter(changed.is_inside, common), (common[0][0], ""))
+            yield build_origin_clue(brought.closeness / spread, path, name)
 
     def _find_calls(self, changed: CommitProfile) -> Iterator[CommitClue]:
         calls = self._scene.calls

@@ -14,16 +14,18 @@ FILE_TRAITS: Mapping[str, str] = {
 }
 """What a file has to do with the failure, as it follows "which"."""
 _NAMED_AFTER = "is what the test's file is named after"
+_USED = "is used by the test's file"
+_VAGUE = FILE_TRAITS["words"]
+"""Said only of a file of which nothing else is."""
 _COVERED = {
-    _NAMED_AFTER: ("subject", "alike", "package", "words"),
-    FILE_TRAITS["subject"]: ("alike", "package", "words"),
-    FILE_TRAITS["mention"]: ("words",),
-    FILE_TRAITS["alike"]: ("words",),
+    _NAMED_AFTER: ("subject", "alike", "package"),
+    FILE_TRAITS["subject"]: ("alike", "package"),
 }
 """What need not be said of a file of which something more exact is said."""
+_ORIGIN = "changed what came with it"
 _SAME_FACT = (
     # Lines that came with the test are in functions that were changed with it.
-    ("took back", "changed what came with it"),
+    ("took back", _ORIGIN),
     # Both are words that the test and the change have in common.
     ("parts of the name", "words of the test"),
 )
@@ -50,6 +52,23 @@ def build_subject_clue(value: float, why: str, path: str) -> CommitClue:
     return CommitClue("subject", value, why, path, (_NAMED_AFTER,))
 
 
+def build_use_clue(kind: str, value: float, why: str, path: str, through: str = "") -> CommitClue:
+    """Of a change of a file that the test's file uses, perhaps through another."""
+    return CommitClue(
+        kind, value, why, path, (f"{_USED}, through {through}" if through else _USED,)
+    )
+
+
+def build_origin_clue(value: float, path: str, function: str) -> CommitClue:
+    """Of a change of what the commit that wrote the failing test changed, too: a function, or a
+    file if it is not known in which function."""
+    told = "was changed by the commit that wrote the failing test"
+    if not function:
+        return CommitClue(_ORIGIN, value, f"it changed {path}", path, (told,))
+    why = f"it changed {function} in {path}, as did the commit that wrote the failing test"
+    return CommitClue(_ORIGIN, value, why)
+
+
 def tell_clues(clues: Iterable[CommitClue], weights: Mapping[str, float]) -> Iterator[str]:
     """The reasons, those that weigh most first; words in common come after all places, and what
     speaks against the commit comes last."""
@@ -74,8 +93,17 @@ def _tell_file(clue: CommitClue, told: Sequence[CommitClue], *, is_shown: bool) 
     traits = dict.fromkeys(trait for each in same for trait in each.traits)
     covered = {FILE_TRAITS[kind] for trait in traits for kind in _COVERED.get(trait, ())}
     if is_shown:
-        covered.add(FILE_TRAITS["frame"])
-    *first, last = [trait for trait in traits if trait not in covered] or [""]
+        covered |= {FILE_TRAITS["frame"], FILE_TRAITS["log frame"]}
+    if len(traits) > 1 or is_shown:
+        covered.add(_VAGUE)
+    if _NAMED_AFTER in traits and _USED in traits:
+        covered.add(_USED)
+    left = [
+        f"{trait} and uses" if trait == _NAMED_AFTER and _USED in traits else trait
+        for trait in traits
+        if trait not in covered
+    ]
+    *first, last = left or [""]
     said = f"{', '.join(first)} and {last}" if first else last
     if not said:
         return "" if is_shown else clue.why

@@ -77,9 +77,11 @@ class Cause(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def beyond(self) -> str:
-        """The message without the title, where it begins with it."""
+        """The message without the title, where it begins with it and goes on with a sentence."""
         rest = self.message.removeprefix(self.title)
-        return self.message if rest[:1].isalnum() else rest.lstrip(" .:;,\n")
+        begins = rest.lstrip(" .:;,\n")
+        is_torn = rest[:1].isalnum() or (rest[:1] == "." and begins[:1].islower())
+        return self.message if is_torn else begins
 
     @property
     def size(self) -> int:
