@@ -280,6 +280,7 @@ class BuiltinAnalyst:
             urls=urls,
             sizes=sizes,
             history=span.reason if span else "",
+            is_bounded=not repository or self._hooks.workspace.is_bounded(repository, span),
             is_last=ask.attempt >= _LOOKS or not self._has_other_places(ask, name),
         )
 

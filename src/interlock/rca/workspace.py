@@ -102,6 +102,12 @@ class CheckoutSet:
             self.find_tested(repository.name, launch),
         )
 
+    def is_bounded(self, repository: Repository, found: TestRange | None = None) -> bool:
+        """Whether it is known where these commits begin to be suspect: at one that passed."""
+        if found is not None and found.is_accusing:
+            return True
+        return bool(repository.resolve_revision(self.find_last_green(repository.name)))
+
     def _list_range(self, repository: Repository, green: str, tip: str) -> list[Commit]:
         key = (repository.name, green, tip)
         if key not in self._commits:

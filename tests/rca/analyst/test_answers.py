@@ -186,6 +186,20 @@ def test_it_broke_where_the_stack_is_innermost_unless_a_check_failed() -> None:
     assert "in weigh at hull/keel.py:9." in output["rca_message"]
 
 
+def test_where_nothing_is_known_to_have_passed_it_says_so_and_accuses_nobody() -> None:
+    output = build_investigate_answer(
+        *(FAILURE, "boat", (lead(0.9),), (SPOT,), kind()),
+        looked_at=3,
+        urls={},
+        sizes={},
+        is_bounded=False,
+    )
+    told = output["rca_message"]
+    assert "Suspect: " not in told
+    assert "The likeliest, at 0.90: boat aaaaaaaaaaaa" in told
+    assert "only the newest 3 commits were looked at, and the culprit may be older." in told
+
+
 def test_a_message_that_is_cut_says_so() -> None:
     long = msgspec.structs.replace(FAILURE, message="the keel is not sound and " * 10)
     output = build_investigate_answer(

@@ -14,6 +14,7 @@ from interlock.rca.analyst.triage import (
     TrainedTriage,
     TriageRule,
     extract_features,
+    is_failed_check,
     load_rules,
     triage_failure,
 )
@@ -121,6 +122,12 @@ def test_a_test_is_not_blamed_for_what_it_only_meets() -> None:
         "infra",
         triage_failure(Failure(id="1", message="503 Service Unavailable")).confidence,
     )
+
+
+def test_what_a_program_did_not_expect_is_no_check_of_a_test() -> None:
+    said = {"expected 3, got 4": True, "got an unexpected keyword argument 'lid'": False}
+    for message, is_check in said.items():
+        assert is_failed_check(Failure(id="1", message=message)) is is_check, message
 
 
 def test_frames_in_the_message_count_too() -> None:

@@ -149,7 +149,7 @@ def test_a_test_that_passed_when_run_again_is_marked_as_flaky(tmp_path: Path) ->
     found = read(tmp_path)
     assert found.failures[0].attributes["flaky"] == "true"
     assert found.launch.tally == TestCounts(tests=2, failed=1)
-    assert "1 failed tests passed when run again" in found.notes[0]
+    assert "1 failed test passed when run again" in found.notes[0]
 
 
 def test_several_results_of_one_test_are_one_test_with_attempts(tmp_path: Path) -> None:

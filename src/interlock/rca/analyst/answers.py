@@ -13,7 +13,7 @@ from interlock.rca.analyst.culprits import CulpritLead
 from interlock.rca.analyst.stack import StackLocation
 from interlock.rca.analyst.triage import is_failed_check
 from interlock.rca.records import Failure, Suspect
-from interlock.system.text import shorten
+from interlock.system.text import plural, shorten
 
 SURE_KIND_SCORE = 0.6
 """How sure triage must be of an environment failure or a flake to skip the investigation."""
@@ -147,11 +147,13 @@ def build_investigate_answer(
     urls: Mapping[str, str],
     sizes: Mapping[str, tuple[int, int]],
     history: str = "",
+    is_bounded: bool = True,
     is_last: bool = True,
 ) -> dict[str, Any]:
     """The answer to F3 for one repository; `looked_at` counts its commits that may be new, `sizes`
-    are lines put in and taken away, `history` is what the memory of results says about the test. It
-    `is_last` if there is nowhere else to look."""
+    are lines put in and taken away, `history` is what the memory of results says about the test.
+    The commits are `is_bounded` if one before them is known that passed, so that the culprit must
+    be among them. It `is_last` if there is nowhere else to look."""
     suspects = _choose_suspects(found)
     best = suspects[0] if suspects else None
     spot = _find_break(failure, spots)
@@ -161,7 +163,9 @@ def build_investigate_answer(
     return {
         "launch_id": failure.launch,
         "case_ids": [failure.item_id] if failure.item_id else [],
-        "rca_message": _format_message(failure, repo, suspects, spot, looked_at, history),
+        "rca_message": _format_message(
+            failure, repo, suspects, spot, looked_at, history, is_bounded=is_bounded
+        ),
         "defect_type": kind.code,
         "component": _name_component(repo, best, spot),
         "convergence_score": _compute_convergence(best, kind, is_last),
@@ -211,6 +215,8 @@ def _format_message(
     spot: StackLocation | None,
     looked_at: int,
     history: str,
+    *,
+    is_bounded: bool,
 ) -> str:
     bare = f"{failure.test_name or failure.id} failed, and its report says no more"
     headline = " ".join((failure.message or failure.type or bare).split())
@@ -226,7 +232,7 @@ def _format_message(
         first = suspects[0]
         commit = first.commit
         if first.score >= CLEAR_SUSPECT:
-            word = "Suspect"
+            word = "Suspect" if is_bounded else f"The likeliest, at {first.score:.2f}"
         elif looked_at == 1:
             word = f"The one commit of {repo} that may have brought it, with little against it"
         else:
@@ -240,7 +246,12 @@ def _format_message(
         # That a search found nothing says nothing about where it did not look.
         parts.append(f"No suspect was found among {which} that may have brought it.")
         parts.append(SEARCH_LIMITS)
-    elif not history:
+    if looked_at and not is_bounded:
+        parts.append(
+            f"It is not known which commit of {repo} last passed: only the newest "
+            f"{plural(looked_at, 'commit')} were looked at, and the culprit may be older."
+        )
+    if not (suspects or looked_at or history):
         parts.append("No history is known that could have brought it.")
     if history:
         parts.append(f"History: {history}.")

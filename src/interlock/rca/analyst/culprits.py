@@ -381,7 +381,8 @@ class _Inspection:
             yield CommitClue(kind, 1.0, f"it wrote {which}, {spot.path}:{spot.line}", spot.path)
         if near := scene.find_changed_location(changed):
             depth = scene.locations.index(near) + 1
-            why = f"it changed lines beside {near.path}:{near.line}, which is in the stack"
+            where = FILE_TRAITS["frame" if near.function else "mention"]
+            why = f"it changed lines beside {near.path}:{near.line}, which {where}"
             # Who wrote a line there need not be told to have changed what is beside it.
             yield CommitClue("beside the stack", 1 / depth, "" if near is spot else why, near.path)
 

@@ -79,7 +79,7 @@ _STRUCTURE = {
 _OUTSIDE = ("infra", "flake", "firmware")
 """What a test meets in its own code and is not to blame for."""
 _ASSERTING = re.compile(
-    r"^(?:[\w.]+\.)?Failed\b|assert|expect|comparison|mismatch|should|\bwant \S"
+    r"^(?:[\w.]+\.)?Failed\b|assert|(?<!un)expect|comparison|mismatch|should|\bwant \S"
     r"|_test\.go:\d+: \S|\bdiffer|not equal|\bdid not (?:raise|throw)",
     re.IGNORECASE,
 )

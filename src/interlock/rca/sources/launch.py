@@ -87,8 +87,8 @@ class LaunchBuilder:
             self._properties.setdefault(name, value)
         failures = _merge_attempts(failures, report)
         if report.flipped:
-            number = len(report.flipped)
-            self._notes.append(f"{entry.label}: {number} failed tests passed when run again")
+            flipped = plural(len(report.flipped), "failed test")
+            self._notes.append(f"{entry.label}: {flipped} passed when run again")
         repeated = self._add_fresh(self._add_log_beside(entry, failures))
         if repeated:
             number = repeated.total()
