@@ -28,7 +28,7 @@ def like(one: Failure, other: Failure) -> float:
 def test_the_same_again_with_another_number() -> None:
     found = compare_failures(extract_traits(shut(1)), extract_traits(shut(2, lid=8)))
     assert found.score > 0.99
-    assert found.why.startswith("test names 1.00, type, message and frames 1.00, innermost product")
+    assert found.why.startswith("type, message and frames 1.00, test names 1.00, innermost product")
 
 
 @pytest.mark.parametrize(

@@ -28,9 +28,10 @@ from interlock.rca.analyst.stack import (
 from interlock.rca.records import Failure
 
 WEIGHTS = {
-    "start": -9.6,  # two failures drawn at random
+    "start": -8.8,  # two failures drawn at random
     "text": 7.0,  # type, masked message and own frames, by edit ratio
-    "names": 7.0,  # words of test and class
+    "signature": 2.5,  # and these are the same to the letter, a frame among them
+    "names": 5.0,  # words of test and class
     "innermost": 4.5,  # the innermost frame of the product, at the same line
     "lines": 2.7,  # own frames at the same lines, the innermost counting most
     "message": 1.5,  # one message, word for word
@@ -191,6 +192,7 @@ def _compute_features(one: Traits, other: Traits) -> dict[str, float]:
         own_words = min(1.0, len(one.own_words) / _ENOUGH_WORDS)
     return {
         "text": Indel.normalized_similarity(one.text, other.text) * _weigh_text(one, other),
+        "signature": float(bool(one.places) and one.text == other.text),
         "names": 1.0 if _is_same_test(one, other) else _compute_overlap(one.names, other.names),
         "innermost": float(bool(one.innermost) and one.innermost == other.innermost),
         "lines": _compute_weighted_overlap(one.lined, other.lined),
@@ -203,6 +205,7 @@ def _compute_features(one: Traits, other: Traits) -> dict[str, float]:
 
 _FEATURE_TEXT = {
     "text": "type, message and frames",
+    "signature": "one signature",
     "names": "test names",
     "innermost": "innermost product frame",
     "lines": "own lines",
