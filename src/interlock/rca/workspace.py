@@ -38,7 +38,9 @@ class CheckoutSet:
         cache = Path(self._config.cache) if self._config.cache else None
         found = Repository(repo, cache=cache)
         if not repo.role and found.is_readable:
-            found.repo = msgspec.structs.replace(repo, role=guess_role(found.list_files().paths))
+            found.repo = msgspec.structs.replace(
+                repo, role=guess_role(found.list_files().paths, repo.name)
+            )
         return found
 
     def list_problems(self) -> list[str]:

@@ -25,6 +25,21 @@ def test_a_role_is_told_by_files(paths: list[str], role: str) -> None:
     assert guess_role(paths) == role
 
 
+@pytest.mark.parametrize(
+    ("name", "role"),
+    [
+        ("shop-tests", "tests"),
+        ("team/shop_e2e", "tests"),
+        ("Shop-TestSuite", "tests"),
+        ("contests", "product"),
+        ("shop-tests-runner", "product"),
+        ("shop", "product"),
+    ],
+)
+def test_what_is_called_tests_is_for_tests(name: str, role: str) -> None:
+    assert guess_role(["pages/cart.py", "pages/tax.py"], name) == role
+
+
 def test_a_role_is_declared_in_a_table_or_as_a_purpose_of_one_word() -> None:
     table = {"name": "shop", "path": "/shop", "purpose": "the product and its tests"}
     (old,), (new,) = read_repo_tables([table]), read_repo_tables([{**table, "role": "mixed"}])

@@ -17,6 +17,7 @@ _MOSTLY = 0.6
 """Share of files for builds and deployments from which on that is what a repository is for. A
 product has some, too."""
 _HARDLY_ANY = 0.05
+_CALLED_TESTS = re.compile(r"(?:^|[^a-z0-9])(?:tests|e2e|test-?suites?)$", re.IGNORECASE)
 _DEPLOYMENT = re.compile(
     r"(?:^|/)(?:\.github|\.circleci|\.buildkite|\.tekton|charts?|helm|ansible|playbooks?|roles"
     r"|terraform|kustomize|k8s|kubernetes|manifests|deploy(?:ments?)?|environments?|pipelines?)/"
@@ -26,8 +27,11 @@ _DEPLOYMENT = re.compile(
 )
 
 
-def guess_role(paths: Iterable[str]) -> str:
-    """The role that the files of a repository speak for; empty if there is no code in it."""
+def guess_role(paths: Iterable[str], name: str = "") -> str:
+    """The role that the files of a repository speak for; empty if there is no code in it. One that
+    is called "…-tests" is for tests: of what these are made of, files tell little."""
+    if _CALLED_TESTS.search(name):
+        return TESTS
     files = [path for path in paths if find_kind(path) in ("test", "source")]
     deployed = sum(bool(_DEPLOYMENT.search(path)) for path in files)
     code = [path for path in files if find_language(path) not in ("", "data", "shell")]
