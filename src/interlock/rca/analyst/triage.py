@@ -74,6 +74,7 @@ _LOOKED_AT = 20_000
 _SHORT_LOG = 200
 _STRUCTURE = {
     "product-inside": ("product", 1.2, "the innermost frame is the product's"),
+    "failed-check": ("product", 1.2, "a check of the test failed"),
     "tests-only": ("automation", 1.5, "it broke in the test's own code, and not by an assertion"),
 }
 _OUTSIDE = ("infra", "flake", "firmware")
@@ -141,7 +142,7 @@ def triage_failure(failure: Failure) -> TriageResult:
 def _match_rules(failure: Failure) -> Iterable[tuple[str, str, float, str]]:
     """(rule, category, weight, why) of each rule that matches."""
     texts = _collect_texts(failure)
-    outside = False
+    known = outside = False
     for rule, pattern in load_rules():
         weights = [
             rule.weight * (LOG_WEIGHT if place == "log" else 1.0)
@@ -149,9 +150,12 @@ def _match_rules(failure: Failure) -> Iterable[tuple[str, str, float, str]]:
             if texts.get(place) and pattern.search(texts[place])
         ]
         if weights:
+            known = True
             outside = outside or rule.category in _OUTSIDE
             yield rule.id, rule.category, max(weights), rule.why
     structure = _judge_frames(failure)
+    if not known and not structure and is_failed_check(failure):
+        structure = "failed-check"
     if structure and not (outside and structure == "tests-only"):
         category, weight, why = _STRUCTURE[structure]
         yield structure, category, weight, why
