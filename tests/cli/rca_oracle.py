@@ -77,6 +77,8 @@ class Journey:
             return "H9", F4
         if not any(refs for _, refs in self.found):
             return "H10a", F4
+        if result.get("is_exhausted"):
+            return "H10b", F4
         if self.loops["investigate"] < self.limits["max_investigate_loops"]:
             self.loops["investigate"] += 1
             return "H10", F2

@@ -135,6 +135,7 @@ def test_a_look_into_one_of_several_repositories_writes_no_root_cause() -> None:
         ({}, {}, "H9"),
         ({"convergence_score": 0.7}, {}, "H9"),
         ({"convergence_score": 0.5, "evidence_refs": []}, {}, "H10a"),
+        ({"convergence_score": 0.5, "is_exhausted": True}, {}, "H10b"),
         ({"convergence_score": 0.69}, {}, "H10"),
         ({"repos_left": 3, "findings": [FINDING]}, {"repos": 8}, "H9"),
     ],

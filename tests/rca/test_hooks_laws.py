@@ -79,6 +79,11 @@ RULES: dict[str, tuple[dict[str, Any], str, str]] = {
         "H2 H7 H10a H15b H12 H16",
         "closed",
     ),
+    "nowhere else to look": (
+        {F3: UNSURE | {"is_exhausted": True}},
+        "H2 H7 H10b H15b H12 H16",
+        "closed",
+    ),
     "sure at the second look": (
         {F3: [UNSURE, CAUSE]},
         "H2 H7 H10 H8 H9 H15b H12 H16",

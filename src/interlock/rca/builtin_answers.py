@@ -6,7 +6,7 @@ a finding under review is, so that a rule may approve it, and recognises failure
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from interlock.agents.carrier import Ask, Reply
@@ -14,8 +14,8 @@ from interlock.agents.function import build_answer
 from interlock.engine.case import Case
 from interlock.journal.connection import Connection
 from interlock.rca.analyst import answers
-from interlock.rca.analyst.answers import SuiteCause
-from interlock.rca.analyst.repo_choice import judge_by_lead
+from interlock.rca.analyst.answers import CLEAR_SUSPECT, SuiteCause
+from interlock.rca.analyst.chances import CulpritLead
 from interlock.rca.analyst.similarity import Traits, decode_traits, score_similarity
 from interlock.rca.check_answer import list_selected_repos
 from interlock.rca.clues import FailureClues
@@ -107,7 +107,16 @@ def _review_by_run(ask: Ask, ran: Reproduction) -> Reply | None:
 def _is_same_kind(one: Traits, other: Traits) -> bool:
     """Whether two failures are errors of one type in tests of one class, or of one place."""
     same_place = bool(one.innermost) and one.innermost == other.innermost
-    return same_place or (one.type == other.type and one.class_name == other.class_name)
+    told = one.type and one.class_name
+    return same_place or bool(
+        told and one.type == other.type and one.class_name == other.class_name
+    )
+
+
+def _has_clear_lead(leads: Sequence[CulpritLead], looked_into: Collection[str]) -> bool:
+    """Whether a commit stands out that is in none of these repositories."""
+    first = next(iter(leads), None)
+    return first is not None and first.score >= CLEAR_SUSPECT and first.repo not in looked_into
 
 
 _LOOKS = 3
@@ -232,17 +241,21 @@ class BuiltinAnalyst:
 
     def _answer_triage(self, ask: Ask, case: Case, failure: Failure) -> dict[str, Any]:
         kind = self._clues.find_kind(ask, failure)
+        if kind.confidence < answers.SURE_KIND_SCORE and self._clues.is_first_of_family(ask):
+            kind = self._clues.find_kind_by_leads(ask, failure)
         size = self._hooks.count_family(case.case_id)
         cascade = size - 1 if size >= _CASCADE and is_setup_failure(failure) else 0
         launch = self._hooks.find_launch(ask.case_no)
         signs = find_skew(failure, launch, ClockLimits()).warning
-        where = self._clues.find_candidate_repos(ask, failure, kind.category)
+        where = self._clues.find_candidate_repos(ask, failure, kind.category, kind.confidence)
         return answers.build_triage_answer(
             kind, where, cascade=cascade, skew=signs, failure=failure
         )
 
     def _answer_resolve(self, ask: Ask, case: Case, failure: Failure) -> dict[str, Any]:
-        category = case.answers.get(F1, {}).get("symptom_category", "unknown")
+        triage = case.answers.get(F1, {})
+        category = triage.get("symptom_category", "unknown")
+        sureness = _read_number(triage.get("confidence")) or 0.0
         tried = (
             {each["name"] for each in list_selected_repos(case.context)}
             if F3 in case.answers
@@ -250,15 +263,17 @@ class BuiltinAnalyst:
         )
         known = list(self._hooks.workspace.repositories)
         return answers.build_resolve_answer(
-            self._clues.find_repos(ask, failure, category), known, tried
+            self._clues.find_repos(ask, failure, category, sureness), known, tried
         )
 
     def _answer_investigate(self, ask: Ask, case: Case, failure: Failure) -> dict[str, Any]:
         repos = list_selected_repos(case.context)
         done = len(case.context.get("findings", ()))
         name = repos[min(done, len(repos) - 1)]["name"] if repos else ""
+        looked_into = {each["name"] for each in repos}
         repository = self._hooks.workspace.repositories.get(name)
-        found = self._clues.find_leads(ask, failure, name)
+        leads = self._clues.find_leads(ask, failure)
+        found = [lead for lead in leads if lead.repo == name]
         count = len(self._clues.list_commits(ask, name))
         span = self._clues.find_range(ask, name)
         commits = [lead.commit for lead in found[:5]] if repository else []
@@ -268,8 +283,7 @@ class BuiltinAnalyst:
             for each in commits
             if repository and (size := repository.count_changed_lines(each))
         }
-        role = repository.repo.role if repository else ""
-        kind = judge_by_lead(self._clues.find_kind(ask, failure), next(iter(found), None), role)
+        kind = self._clues.find_kind_by_leads(ask, failure)
         return answers.build_investigate_answer(
             failure,
             name,
@@ -281,13 +295,8 @@ class BuiltinAnalyst:
             sizes=sizes,
             history=span.reason if span else "",
             is_bounded=not repository or self._hooks.workspace.is_bounded(repository, span),
-            is_last=ask.attempt >= _LOOKS or not self._has_other_places(ask, name),
+            is_exhausted=ask.attempt >= _LOOKS or not _has_clear_lead(leads, looked_into),
         )
-
-    def _has_other_places(self, ask: Ask, name: str) -> bool:
-        """Whether something may have changed in another repository, too."""
-        others = (other for other in self._hooks.workspace.repositories if other != name)
-        return any(self._clues.list_commits(ask, other) for other in others)
 
     def _answer_correlate(self, ask: Ask, case: Case, failure: Failure) -> dict[str, Any]:
         own = find_position(self._hooks.connection, ask.case_no)

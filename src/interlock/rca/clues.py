@@ -14,12 +14,16 @@ import msgspec
 
 from interlock.agents.carrier import Ask
 from interlock.rca.analyst.answers import SURE_KIND_SCORE, FaultKind, RepoCandidate
-from interlock.rca.analyst.culprits import CulpritLead, rank_commits, weigh_with_others
+from interlock.rca.analyst.chances import CulpritLead, weigh_with_others
+from interlock.rca.analyst.culprits import CommitRange, rank_commits
 from interlock.rca.analyst.repo_choice import (
+    UNSURE,
     choose_by_changes,
+    choose_by_name,
     choose_by_purpose,
     choose_by_stack,
     find_missing_files,
+    judge_by_leads,
     judge_by_location,
     judge_by_missing_file,
     judge_by_new_line,
@@ -48,10 +52,12 @@ class MajorityVote:
         self._kinds: dict[int, TriageResult] = {}
         self._family_of: dict[int, str] = {}
         self._votes: dict[str, Counter[str]] = {}
+        self._first: dict[str, int] = {}
         judged: Counter[str] = Counter()
         for view in views:
             family = str(view.input.get("family") or view.case_id)
             self._family_of[view.case_no] = family
+            self._first.setdefault(family, view.case_no)
             judged[family] += 1
             if judged[family] > _ENOUGH and self._agree(family):
                 continue
@@ -70,12 +76,13 @@ class MajorityVote:
         share = most / votes.total()
         return TriageResult(category, round(share, 4), (f"most of its family are {category}",))
 
+    def find_first(self, family: str) -> int | None:
+        """The first case of a family."""
+        return self._first.get(family)
+
     def _agree(self, family: str) -> bool:
         """Whether those of a large family that were judged are of one kind: so are the others."""
         return len(self._votes[family]) == 1
-
-
-_UNSURE = "ti001"
 
 
 _NOBODYS = ("infra", "flake")
@@ -98,21 +105,35 @@ class FailureClues:
 
     def __init__(self, hooks: RcaHooks) -> None:
         self._hooks = hooks
-        self._leads: dict[tuple[int, str], list[CulpritLead]] = {}
-        self._alone: dict[tuple[int, str], list[CulpritLead]] = {}
+        self._leads: dict[int, list[CulpritLead]] = {}
+        self._alone: dict[int, list[CulpritLead]] = {}
 
     def find_kind(self, ask: Ask, failure: Failure) -> FaultKind:
         """The kind by the words of the failure; where it breaks may tell more than they do."""
         found = self._majority.find_kind(ask.case_no) or self._judge(failure)
         kind = FaultKind(
             category=found.category,
-            code=self._hooks.taxonomy.find_code_of_category(found.category) or _UNSURE,
+            code=self._hooks.taxonomy.find_code_of_category(found.category) or UNSURE,
             confidence=found.confidence,
             why="; ".join(found.reasons[:3]) or "nothing speaks for any kind",
         )
         innermost = self._find_innermost(ask, failure)
         kind = self._judge_new_line(ask, judge_by_location(kind, failure, innermost), innermost)
         return self._judge_missing_file(ask, failure) or kind
+
+    def find_kind_by_leads(self, ask: Ask, failure: Failure) -> FaultKind:
+        """The same, with what the suspects add."""
+        repositories = self._hooks.workspace.repositories
+        return judge_by_leads(
+            self.find_kind(ask, failure),
+            self.find_leads(ask, failure),
+            {name: one.repo.role for name, one in repositories.items()},
+            is_searched=any(self.list_commits(ask, name) for name in repositories),
+        )
+
+    def is_first_of_family(self, ask: Ask) -> bool:
+        """Whether it speaks for its family: for the others nothing is looked up."""
+        return self._majority.find_first(self._find_family(ask)) == ask.case_no
 
     def _judge_missing_file(self, ask: Ask, failure: Failure) -> FaultKind | None:
         """A file that the tested revision has was lost where the tests ran."""
@@ -161,14 +182,15 @@ class FailureClues:
         return self._hooks.workspace.repositories[name].repo, spot
 
     def find_candidate_repos(
-        self, ask: Ask, failure: Failure, category: str
+        self, ask: Ask, failure: Failure, category: str, sureness: float
     ) -> list[RepoCandidate]:
         """Repositories worth a look. A stack that never leaves the tests says nothing about where
         a fault of the product is: then those for that use are candidates, too."""
         repositories = self._hooks.workspace.repositories
         found = {name: self.locate_frames(ask, failure, name) for name in repositories}
         by_frames = [
-            choose_by_stack(one.repo, found[name], category) for name, one in repositories.items()
+            choose_by_stack(one.repo, found[name], category, sureness)
+            for name, one in repositories.items()
         ]
         inside = any(not spot.is_test for spots in found.values() for spot in spots)
         if inside or category == "automation":
@@ -176,15 +198,23 @@ class FailureClues:
         fitting = [choose_by_purpose(one.repo, category) for one in repositories.values()]
         return rank_repos(fitting if any(fitting) else by_frames)
 
-    def find_repos(self, ask: Ask, failure: Failure, category: str) -> list[RepoCandidate]:
+    def find_repos(
+        self, ask: Ask, failure: Failure, category: str, sureness: float
+    ) -> list[RepoCandidate]:
+        """Repositories that may hold what broke, likeliest first; `sureness` is that of the
+        kind."""
+        leads = self.find_leads(ask, failure)
+        repos = [one.repo for one in self._hooks.workspace.repositories.values()]
         places: list[RepoCandidate | None] = []
         for name, one in self._hooks.workspace.repositories.items():
             places.append(
-                choose_by_stack(one.repo, self.locate_frames(ask, failure, name), category)
+                choose_by_stack(
+                    one.repo, self.locate_frames(ask, failure, name), category, sureness
+                )
             )
-            places.append(
-                choose_by_changes(one.repo, self.find_leads(ask, failure, name), category)
-            )
+            places.append(choose_by_changes(one.repo, leads, category, sureness))
+            places.append(choose_by_name(one.repo, repos, failure, category, sureness))
+            places.append(choose_by_purpose(one.repo, category))
         return rank_repos(places)
 
     def locate_frames(self, ask: Ask, failure: Failure, name: str) -> list[StackLocation]:
@@ -192,39 +222,58 @@ class FailureClues:
         tested = self._hooks.workspace.find_tested(name, self._hooks.find_launch(ask.case_no))
         return locate_frames(failure, repository, tested) if repository else []
 
-    def find_leads(self, ask: Ask, failure: Failure, name: str) -> Sequence[CulpritLead]:
-        """The commits of a repository that may have brought a failure, with what the other families
-        of the run say about them."""
-        key = (ask.case_no, name)
-        if key not in self._leads:
+    def find_leads(self, ask: Ask, failure: Failure) -> Sequence[CulpritLead]:
+        """The commits of all repositories that may have brought a failure, beside each other, with
+        what the other families of the run say about them."""
+        if ask.case_no not in self._leads:
             case_id = ask.case.case_id if ask.case else ""
-            own = self._look_alone(ask.case_no, case_id, failure, name)
+            own = self._look_alone(ask.case_no, case_id, failure)
             others = [
-                self._look_alone(other.case_no, other.case_id, other.failure, name)
+                self._look_alone(other.case_no, other.case_id, other.failure)
                 for other in self._representatives
                 if other.case_id != case_id and other.family != self._find_family(ask)
             ]
-            commits = self.list_commits(ask, name)
-            span = self.find_range(ask, name)
-            found = _add_only_commit(weigh_with_others(own, others), commits, span, name)
-            _keep_newest(self._leads, key, found)
-        return self._leads[key]
+            found = self._add_only_commit(ask, weigh_with_others(own, others))
+            _keep_newest(self._leads, ask.case_no, found)
+        return self._leads[ask.case_no]
 
-    def _look_alone(
-        self, case_no: int, case_id: str, failure: Failure, name: str
-    ) -> list[CulpritLead]:
+    def _look_alone(self, case_no: int, case_id: str, failure: Failure) -> list[CulpritLead]:
         """What one failure says by itself."""
-        repository = self._hooks.workspace.repositories.get(name)
-        if repository is None:
-            return []
-        if (case_no, name) not in self._alone:
+        if case_no not in self._alone:
             launch = self._hooks.find_launch(case_no)
-            span = self._hooks.find_ranges(case_id).get(name) if case_id else None
-            commits = self._hooks.workspace.list_new_commits(repository, launch, span)
-            tested = self._hooks.workspace.find_tested(name, launch)
-            found = rank_commits(failure, repository, commits, tested)
-            _keep_newest(self._alone, (case_no, name), found)
-        return self._alone[case_no, name]
+            spans = self._hooks.find_ranges(case_id) if case_id else {}
+            workspace = self._hooks.workspace
+            ranges = [
+                CommitRange(
+                    repository,
+                    workspace.list_new_commits(repository, launch, spans.get(name)),
+                    workspace.find_tested(name, launch),
+                )
+                for name, repository in workspace.repositories.items()
+            ]
+            _keep_newest(self._alone, case_no, rank_commits(failure, ranges))
+        return self._alone[case_no]
+
+    def _add_only_commit(self, ask: Ask, leads: Sequence[CulpritLead]) -> list[CulpritLead]:
+        """Where a test passed before exactly one commit and failed on it, nothing else need speak
+        against that commit."""
+        new = {name: self.list_commits(ask, name) for name in self._hooks.workspace.repositories}
+        only = [(name, commit) for name, commits in new.items() for commit in commits]
+        if len(only) != 1:
+            return list(leads)
+        name, commit = only[0]
+        found = self.find_range(ask, name)
+        if found is None or found.kind != "last-pass":
+            return list(leads)
+        path = commit.files[0].path if commit.files else ""
+        lead = next(iter(leads), None) or CulpritLead(name, commit, 0.0, (), path)
+        score = _ONLY if found.confidence == "high" else _ONLY - 0.15
+        why = "the only commit between its last pass and its first failure"
+        return [
+            msgspec.structs.replace(
+                lead, score=max(lead.score, score), why=(why, *lead.why), is_placed=True
+            )
+        ]
 
     def _find_family(self, ask: Ask) -> str:
         return str(ask.case.input.get("family") or ask.case.case_id) if ask.case else ""
@@ -280,32 +329,12 @@ _MOST_KEPT = 200
 
 
 def _keep_newest(
-    kept: dict[tuple[int, str], list[CulpritLead]], key: tuple[int, str], found: list[CulpritLead]
+    kept: dict[int, list[CulpritLead]], case_no: int, found: list[CulpritLead]
 ) -> None:
-    kept[key] = found
+    kept[case_no] = found
     if len(kept) > _MOST_KEPT:
         del kept[next(iter(kept))]
 
 
 _ONLY = 0.85
 """How sure the only commit of a sure range is: the memory may have missed a flip."""
-
-
-def _add_only_commit(
-    leads: Sequence[CulpritLead], commits: Sequence[Commit], found: TestRange | None, repo: str
-) -> list[CulpritLead]:
-    """Where a test passed before exactly one commit and failed on it, nothing else need speak
-    against that commit."""
-    if len(commits) != 1 or found is None or found.kind != "last-pass":
-        return list(leads)
-    only = commits[0]
-    lead = next(iter(leads), None) or CulpritLead(
-        repo, only, 0.0, (), only.files[0].path if only.files else ""
-    )
-    score = _ONLY if found.confidence == "high" else _ONLY - 0.15
-    why = "the only commit between its last pass and its first failure"
-    return [
-        msgspec.structs.replace(
-            lead, score=max(lead.score, score), why=(why, *lead.why), is_placed=True
-        )
-    ]

@@ -19,7 +19,7 @@ from interlock.rca.analyst.answers import (
     build_resolve_answer,
     build_triage_answer,
 )
-from interlock.rca.analyst.culprits import CulpritLead
+from interlock.rca.analyst.chances import CulpritLead
 from interlock.rca.analyst.stack import StackLocation
 from interlock.rca.check_answer import is_vague
 from interlock.rca.records import Failure, Suspect
@@ -126,12 +126,12 @@ def investigate(
     spots: tuple[StackLocation, ...] = (SPOT,),
     looked_at: int = 5,
     sure: FaultKind | None = None,
-    is_last: bool = True,
+    is_exhausted: bool = True,
 ) -> Any:
     return build_investigate_answer(
         *(FAILURE, "boat", found, spots, sure or kind()),
         looked_at=looked_at,
-        is_last=is_last,
+        is_exhausted=is_exhausted,
         urls={"a" * 40: "https://git.example/a"},
         sizes={"a" * 40: (7, 2)},
     )
@@ -160,15 +160,16 @@ def test_a_finding_is_as_sure_as_its_kind_or_its_suspect(
     chance: float, known: float, last: bool
 ) -> None:
     sure = kind("product", known)
-    found = investigate(lead(chance), lead(0.01, "b"), sure=sure, is_last=last)
+    found = investigate(lead(chance), lead(0.01, "b"), sure=sure, is_exhausted=last)
     assert found["suspects"][0]["score"] == chance
     assert len(found["suspects"]) == 1, "what is hardly possible is not named"
-    least = max(chance, known) if last else chance
+    least = max(0.35, chance, known) if last else max(0.35, chance)
     assert min(least, 0.97) - 0.001 <= found["convergence_score"] <= 0.97
     if not last:
-        assert found["convergence_score"] == pytest.approx(min(chance, 0.97), abs=0.001)
+        assert found["convergence_score"] == pytest.approx(min(least, 0.97), abs=0.001)
     unknown = investigate(lead(chance), sure=kind("unknown", known))
-    assert unknown["convergence_score"] == pytest.approx(min(chance, 0.97), abs=0.001)
+    assert unknown["convergence_score"] == pytest.approx(min(max(0.35, chance), 0.97), abs=0.001)
+    assert found["is_exhausted"] is last
 
 
 def test_it_broke_where_the_stack_is_innermost_unless_a_check_failed() -> None:

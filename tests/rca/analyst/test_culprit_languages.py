@@ -7,7 +7,8 @@ from typing import NamedTuple
 import pytest
 from tests.world.git_repo import GitRepo
 
-from interlock.rca.analyst.culprits import CulpritLead, rank_commits
+from interlock.rca.analyst.chances import CulpritLead
+from interlock.rca.analyst.culprits import CommitRange, rank_commits
 from interlock.rca.analyst.definitions import find_definitions
 from interlock.rca.analyst.imports import ImportGraph
 from interlock.rca.analyst.mentions import collect_mentions
@@ -175,7 +176,7 @@ LANGUAGES = [GO, SCRIPT, JAVA, RUBY, RUST, SHARP, NATIVE]
 
 def rank(folder: Path, green: str, failure: Failure) -> list[CulpritLead]:
     repository = Repository(Repo(name="boat", path=str(folder)))
-    return rank_commits(failure, repository, repository.list_commits_since(green))
+    return rank_commits(failure, [CommitRange(repository, repository.list_commits_since(green))])
 
 
 @pytest.mark.parametrize("language", LANGUAGES, ids=lambda one: one.failure.id)

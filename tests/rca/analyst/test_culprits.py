@@ -6,7 +6,8 @@ import msgspec
 import pytest
 from tests.world.git_repo import GitRepo
 
-from interlock.rca.analyst.culprits import CulpritLead, rank_commits, weigh_with_others
+from interlock.rca.analyst.chances import CulpritLead, weigh_with_others
+from interlock.rca.analyst.culprits import CommitRange, rank_commits
 from interlock.rca.analyst.stack import locate_frames
 from interlock.rca.records import Failure, Repo
 from interlock.rca.sources.git.repository import Repository
@@ -60,7 +61,7 @@ class SampleRepository:
     def leads(self, failure: Failure = FAILURE) -> list[CulpritLead]:
         repository = self.repository()
         commits = repository.list_commits_since(self.green)
-        return rank_commits(failure, repository, commits)
+        return rank_commits(failure, [CommitRange(repository, commits)])
 
     def order(self, failure: Failure = FAILURE) -> list[str]:
         return [lead.commit.hash for lead in self.leads(failure)]
@@ -420,7 +421,9 @@ def test_a_repository_that_cannot_be_read_leads_nowhere(tmp_path: Path, place: s
     GitRepo(tmp_path / "empty")
     repository = Repository(Repo(name="boat", path=str(tmp_path / place)))
     assert locate_frames(FAILURE, repository) == []
-    assert rank_commits(FAILURE, repository, repository.list_commits_since(None)) == []
+    assert (
+        rank_commits(FAILURE, [CommitRange(repository, repository.list_commits_since(None))]) == []
+    )
     assert repository.problems
 
 

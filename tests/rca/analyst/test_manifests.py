@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 from tests.world.git_repo import GitRepo
 
-from interlock.rca.analyst.culprits import CulpritLead, rank_commits
+from interlock.rca.analyst.chances import CulpritLead
+from interlock.rca.analyst.culprits import CommitRange, rank_commits
 from interlock.rca.analyst.manifests import is_build_setting, is_manifest
 from interlock.rca.records import Failure, Repo
 from interlock.rca.sources.git.repository import Repository
@@ -75,7 +76,9 @@ def test_a_changed_dependency_that_is_missed_is_suspected(
     stack = "at row (/boat/node_modules/oarlock/index.js:3:9)" if "function" in message else ""
     failure = Failure(id="a", test_name="test_row", message=message, stack=stack)
     repository = Repository(Repo(name="boat", path=str(git.folder)))
-    first = rank_commits(failure, repository, repository.list_commits_since(green))[0]
+    first = rank_commits(failure, [CommitRange(repository, repository.list_commits_since(green))])[
+        0
+    ]
     assert first.commit.hash == planted
     assert first.clues["dependency"] >= 0.8
     assert any("oarlock" in why and path in why for why in first.why)
@@ -88,7 +91,10 @@ def test_a_hostile_version_is_read_in_no_time(tmp_path: Path) -> None:
     git.commit("Update", {"go.sum": f"oarlock v1.{'2a.' * 120}! h1:{'4.4' * 120}=\n"})
     failure = Failure(id="a", test_name="test_row", message="no oarlock")
     repository = Repository(Repo(name="boat", path=str(git.folder)))
-    assert len(rank_commits(failure, repository, repository.list_commits_since(green))) == 1
+    assert (
+        len(rank_commits(failure, [CommitRange(repository, repository.list_commits_since(green))]))
+        == 1
+    )
 
 
 def test_what_a_build_names_is_suspected_though_it_is_no_code(tmp_path: Path) -> None:
@@ -98,7 +104,9 @@ def test_what_a_build_names_is_suspected_though_it_is_no_code(tmp_path: Path) ->
     planted = git.commit("Pack", {"Makefile": "all:\n\ttar -c hold\n"})
     failure = Failure(id="a", test_name="boat", message="make: *** [Makefile:2: all] Error 2")
     repository = Repository(Repo(name="boat", path=str(git.folder)))
-    first = rank_commits(failure, repository, repository.list_commits_since(green))[0]
+    first = rank_commits(failure, [CommitRange(repository, repository.list_commits_since(green))])[
+        0
+    ]
     assert first.commit.hash == planted
     assert first.why[0].startswith("it changed Makefile, which is named by the failure")
     assert first.is_named
@@ -124,7 +132,9 @@ def test_a_moved_submodule_is_suspected_with_the_commits_behind_it(tmp_path: Pat
 
     def find_first() -> CulpritLead:
         repository = Repository(Repo(name="boat", path=str(boat.folder)))
-        return rank_commits(failure, repository, repository.list_commits_since(green))[0]
+        return rank_commits(
+            failure, [CommitRange(repository, repository.list_commits_since(green))]
+        )[0]
 
     absent = find_first()
     assert absent.commit.hash == planted

@@ -1,6 +1,6 @@
 """Reasons against a commit say each thing once, and places before words."""
 
-from interlock.rca.analyst.culprits import WEIGHTS
+from interlock.rca.analyst.chances import WEIGHTS
 from interlock.rca.analyst.reasons import (
     CommitClue,
     build_origin_clue,

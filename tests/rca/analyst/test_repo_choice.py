@@ -6,13 +6,13 @@ import msgspec
 import pytest
 
 from interlock.rca.analyst.answers import FaultKind, RepoCandidate
-from interlock.rca.analyst.culprits import CulpritLead
+from interlock.rca.analyst.chances import CulpritLead
 from interlock.rca.analyst.repo_choice import (
     choose_by_changes,
     choose_by_purpose,
     choose_by_stack,
     find_missing_files,
-    judge_by_lead,
+    judge_by_leads,
     judge_by_location,
     list_uses,
     rank_repos,
@@ -24,6 +24,7 @@ from interlock.rca.sources.git.roles import INFRASTRUCTURE
 
 BOAT = Repo(name="boat", purpose="what floats, and tests of it", role="product")
 TESTS = Repo(name="boat-tests", purpose="acceptance", role="tests")
+SURE = 0.75
 HULL = StackLocation("hull/keel.py", 12, "weigh", False)
 CHECK = StackLocation("tests/test_keel.py", 3, "test_weigh", True)
 
@@ -44,17 +45,17 @@ def test_a_repository_is_for_what_its_role_says(role: str, uses: tuple[str, ...]
 
 
 def test_a_stack_leads_to_the_repository_that_holds_its_places() -> None:
-    found = choose_by_stack(BOAT, [HULL, CHECK], "product")
+    found = choose_by_stack(BOAT, [HULL, CHECK], "product", SURE)
     assert found is not None
     assert (found.repo, found.paths) == ("boat", ("hull/keel.py",))
     assert found.why == "the stack leads to hull/keel.py:12"
-    assert choose_by_stack(BOAT, [], "product") is None
+    assert choose_by_stack(BOAT, [], "product", SURE) is None
 
 
 def test_places_of_the_product_count_more_than_those_of_tests() -> None:
     strong, weak = (
-        choose_by_stack(BOAT, [HULL], "product"),
-        choose_by_stack(BOAT, [CHECK], "product"),
+        choose_by_stack(BOAT, [HULL], "product", SURE),
+        choose_by_stack(BOAT, [CHECK], "product", SURE),
     )
     assert strong is not None
     assert weak is not None
@@ -63,9 +64,9 @@ def test_places_of_the_product_count_more_than_those_of_tests() -> None:
 
 @pytest.mark.parametrize("category", ["product", "automation"])
 def test_a_fitting_purpose_counts(category: str) -> None:
-    found = rank_repos([choose_by_stack(each, [HULL], category) for each in (TESTS, BOAT)])
+    found = rank_repos([choose_by_stack(each, [HULL], category, SURE) for each in (TESTS, BOAT)])
     assert found[0].repo == ("boat" if category == "product" else "boat-tests")
-    alike = rank_repos([choose_by_stack(each, [HULL], "unknown") for each in (TESTS, BOAT)])
+    alike = rank_repos([choose_by_stack(each, [HULL], "unknown", SURE) for each in (TESTS, BOAT)])
     assert alike[0].score == alike[1].score
     assert [each.repo for each in alike] == ["boat", "boat-tests"], "equals stand by name"
 
@@ -79,17 +80,19 @@ def test_where_no_stack_leads_the_purpose_does() -> None:
 
 def test_changes_speak_for_a_repository() -> None:
     commit = Commit(hash="a" * 40, at="2024-05-01T00:00:00Z", author="Ann", subject="Move ballast")
-    lead = CulpritLead("boat", commit, 0.8, ("it changed hull/keel.py",), "hull/keel.py")
-    found = choose_by_changes(BOAT, [lead], "product")
+    why, tied = ("it changed hull/keel.py",), {"used by the test": 1.0}
+    lead = CulpritLead("boat", commit, 0.8, why, "hull/keel.py", clues=tied)
+    found = choose_by_changes(BOAT, [lead], "product", SURE)
     assert found == RepoCandidate(
         repo="boat",
         score=0.8,
         why='aaaaaaaaaaaa "Move ballast": it changed hull/keel.py',
         paths=("hull/keel.py",),
     )
-    assert choose_by_changes(BOAT, [], "product") is None
-    bare = choose_by_changes(BOAT, [CulpritLead("boat", commit, 0.3, (), "hull/keel.py")], "")
+    assert choose_by_changes(BOAT, [], "product", SURE) is None
+    bare = choose_by_changes(BOAT, [CulpritLead("boat", commit, 0.3, (), "hull/keel.py")], "", SURE)
     assert bare is not None
+    assert bare.score == pytest.approx(0.15), "nothing ties it"
     assert bare.why == 'aaaaaaaaaaaa "Move ballast"'
 
 
@@ -126,7 +129,8 @@ def test_where_it_broke_says_something_of_its_kind(
 def lead(score: float, *paths: str) -> CulpritLead:
     files = tuple(ChangedFile(path, "M") for path in paths)
     commit = Commit("a" * 40, "", "", "", files)
-    return CulpritLead("boat", commit, score, ("it changed it",), paths[0])
+    tied = {"used by the test": 1.0}
+    return CulpritLead("boat", commit, score, ("it changed it",), paths[0], clues=tied)
 
 
 def missed(found: CulpritLead) -> CulpritLead:
@@ -142,7 +146,8 @@ def missed(found: CulpritLead) -> CulpritLead:
         (lead(0.6, "tests/test_keel.py"), "product", "product"),
         (lead(0.9, "tests/test_keel.py", "hull/keel.py"), "product", "product"),
         (lead(0.9, "hull/keel.py"), "unknown", "product"),
-        (lead(0.6, "hull/keel.py"), "unknown", "unknown"),
+        (lead(0.6, "hull/keel.py"), "unknown", "product"),
+        (lead(0.4, "hull/keel.py"), "unknown", "unknown"),
         (lead(0.9, "yard.yaml"), "unknown", "unknown"),
         (missed(lead(0.9, "yard.yaml")), "unknown", "product"),
         (lead(0.9, "README.md"), "product", "product"),
@@ -153,10 +158,12 @@ def test_a_sure_suspect_says_something_of_the_kind(
     found: CulpritLead | None, category: str, output: str
 ) -> None:
     kind = FaultKind(category=category, code="x", confidence=0.5, why="")
-    assert judge_by_lead(kind, found).category == output
-    for role in (TESTS.role, INFRASTRUCTURE):
-        is_products = (category, output) == ("unknown", "product")
-        assert judge_by_lead(kind, found, role).category == ("unknown" if is_products else output)
+    leads = [found] if found else []
+    searched = bool(found)
+    judged = judge_by_leads(kind, leads, {"boat": "product"}, is_searched=searched)
+    assert judged.category == output
+    if output == "product" and category == "unknown":
+        assert judge_by_leads(kind, leads, {"boat": INFRASTRUCTURE}).category == "unknown"
 
 
 @pytest.mark.parametrize(

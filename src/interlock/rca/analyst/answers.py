@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from interlock.rca.analyst.culprits import CulpritLead
+from interlock.rca.analyst.chances import CulpritLead
 from interlock.rca.analyst.stack import StackLocation
 from interlock.rca.analyst.triage import is_failed_check
 from interlock.rca.records import Failure, Suspect
@@ -148,12 +148,12 @@ def build_investigate_answer(
     sizes: Mapping[str, tuple[int, int]],
     history: str = "",
     is_bounded: bool = True,
-    is_last: bool = True,
+    is_exhausted: bool = True,
 ) -> dict[str, Any]:
     """The answer to F3 for one repository; `looked_at` counts its commits that may be new, `sizes`
     are lines put in and taken away, `history` is what the memory of results says about the test.
     The commits are `is_bounded` if one before them is known that passed, so that the culprit must
-    be among them. It `is_last` if there is nowhere else to look."""
+    be among them. Places are exhausted if no other one is likelier."""
     suspects = _choose_suspects(found)
     best = suspects[0] if suspects else None
     spot = _find_break(failure, spots)
@@ -168,7 +168,8 @@ def build_investigate_answer(
         ),
         "defect_type": kind.code,
         "component": _name_component(repo, best, spot),
-        "convergence_score": _compute_convergence(best, kind, is_last),
+        "convergence_score": _compute_convergence(best, kind, is_exhausted),
+        "is_exhausted": is_exhausted,
         "evidence_refs": refs,
         "suspects": [
             _describe_suspect(
@@ -187,14 +188,13 @@ def _find_break(failure: Failure, spots: Sequence[StackLocation]) -> StackLocati
     return min(spots, key=lambda spot: spot.depth)
 
 
-def _compute_convergence(best: CulpritLead | None, kind: FaultKind, is_last: bool) -> float:
+def _compute_convergence(best: CulpritLead | None, kind: FaultKind, is_exhausted: bool) -> float:
     """How sure the finding is: its kind, or its suspect. They are different things: that a product
-    broke may be plain where it is not plain by which commit. While there are other places to look,
-    only a sure suspect ends the search."""
-    if best is None:
-        return _NO_LEAD
-    known = kind.confidence if is_last and kind.category != "unknown" else 0.0
-    return round(min(_MOST_SURE, known + (1 - known) * best.score), 3)
+    broke may be plain where it is not plain by which commit. While another place is likelier, only
+    a sure suspect ends the search."""
+    known = kind.confidence if is_exhausted and kind.category != "unknown" else 0.0
+    score = known + (1 - known) * best.score if best else 0.0
+    return round(max(_NO_LEAD, min(_MOST_SURE, score)), 3)
 
 
 def _choose_suspects(found: Sequence[CulpritLead]) -> list[CulpritLead]:

@@ -1,18 +1,22 @@
 """Culprits: which commits since the last green run may have brought a failure, and why.
 
 The likeliest commits, by the files they touched, are looked into: each clue that ties one to the
-failure, or speaks against it, has a value, and `WEIGHTS` says what it counts. A commit's score is
-the chance that it is the culprit, beside all others and beside "none of these". The weights were
-fitted on regressions of many projects, so that the chance is true: see docs/analyst.md.
+failure, or speaks against it, has a value. What the clues make of it is weighed beside all other
+commits, in `chances.py`.
 """
 
 import math
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from types import MappingProxyType
+from typing import NamedTuple
 
-import msgspec
-
+from interlock.rca.analyst.chances import (
+    BY_NAME,
+    PLACED,
+    WEIGHTS,
+    CulpritLead,
+    compute_chances,
+)
 from interlock.rca.analyst.commit_profile import (
     CommitProfile,
     find_later_names,
@@ -21,7 +25,7 @@ from interlock.rca.analyst.commit_profile import (
     rename_files,
 )
 from interlock.rca.analyst.manifests import is_build_setting, is_manifest, match_dependency
-from interlock.rca.analyst.mentions import collect_mentions
+from interlock.rca.analyst.mentions import Mentions, collect_mentions
 from interlock.rca.analyst.names import detect_language
 from interlock.rca.analyst.reasons import (
     FILE_TRAITS,
@@ -49,127 +53,85 @@ _LONG_QUOTE = 12
 _WORDY = 60
 """A change of so many words shares half as much by each: it would share with anything."""
 
-WEIGHTS: Mapping[str, float] = MappingProxyType(
-    {
-        # The stack
-        "wrote the break": 1.85,
-        "wrote a line": 0.45,
-        "beside the stack": 0.69,
-        # The test, and the code it is about
-        "named alike": 1.05,
-        "subject": 1.0,
-        "likeness": 2.18,
-        "took back": 3.49,
-        "changed what came with it": 1.46,
-        "used by the test": 0.88,
-        "used two steps away": 0.71,
-        "not used": -0.72,
-        "called at once": 1.34,
-        "called by the test": 0.86,
-        "called further away": 0.76,
-        # Words
-        "words of the message": 0.44,
-        "words of the test": 0.86,
-        "parts of the name": 1.28,
-        "quoted": 0.82,
-        # What the failure names
-        "named by the failure": 2.0,
-        "uses the missing name": 1.0,
-        "took the name away": 1.9,
-        "took the file away": 3.0,
-        "dependency": 2.9,
-        "submodule": 2.5,
-        # Its own tests. Undone fixes change no test, so that the first is a guess.
-        "changed the failing test": 0.8,
-        "changed other tests": -2.11,
-        "brought tests along": -1.5,
-        # What speaks against it
-        "alters no behaviour": -3.03,
-        "changed no code": -2.69,
-        "another language": -1.5,
-        "breadth": -3.79,
-    }
-)
-"""What a clue of value 1 counts, in the logarithm of the odds."""
-NOBODY = 0.16
-"""The same for "none of these commits"."""
-_SLOPE, _SHIFT = 0.7, 0.8
-"""From the first lead's share to its chance, in the logarithm of the odds: fitted on projects that
-the weights were not fitted on, where the first of many weak leads was right more often than its
-share."""
+_NEARLY_NAMED = 0.3
+"""A file is near to a failure from here on: common words alone come to less."""
 _MANY_FILES = 32
 """A commit of more files is near to anything, and each further one makes that say less."""
 _OUT_OF_REACH = 99
-_LEAST_TIE = 0.3
-"""What the clues for a commit must count together to tie it to the failure."""
-_SHARED_CAUSE = 0.5
-"""The chance that two families of failures of one run have one cause, before anything is known."""
-_MOST_SHARED_ODDS = 3.0
-"""What all others say together counts so much at most: they are not independent of each other."""
 
 
-class CulpritLead(msgspec.Struct, frozen=True):
-    """A commit that may be the culprit; the score is the chance that it is."""
+class CommitRange(NamedTuple):
+    """The commits of a repository that may have brought a failure, newest first, and the revision
+    that was tested."""
 
-    repo: str
-    commit: Commit
-    score: float
-    why: tuple[str, ...]
-    path: str
-    """The file that incriminates it most."""
-    is_placed: bool = False
-    """Whether something ties it to the failure beyond words: a place, a call, a dependency."""
-    clues: Mapping[str, float] = {}
-    """The values of its clues."""
-    odds: float = 0.0
-    """The logarithm of what its clues say together."""
-    is_near: bool = False
-    """Whether it touched something that the failure itself points at, by its stack, its names or
-    what its test uses."""
-
-    @property
-    def is_tied(self) -> bool:
-        """Whether anything speaks for it, beyond that it is in the range."""
-        weighed = (WEIGHTS[kind] * value for kind, value in self.clues.items())
-        return sum(each for each in weighed if each > 0) >= _LEAST_TIE
-
-    @property
-    def is_named(self) -> bool:
-        """Whether the failure names something that it changed, code or not."""
-        return any(kind in self.clues for kind in _BY_NAME)
-
-    @property
-    def is_inert(self) -> bool:
-        """Whether it can alter nothing, as far as its diff tells, and nothing else ties it."""
-        return "alters no behaviour" in self.clues and not self.is_placed
+    repository: Repository
+    commits: Sequence[Commit]
+    rev: str = ""
 
 
-def rank_commits(
-    failure: Failure, repository: Repository, commits: Sequence[Commit], rev: str = ""
-) -> list[CulpritLead]:
-    """The commits that may have brought it, likeliest first, by what this failure says alone."""
-    if not commits or not repository.is_readable:
+def rank_commits(failure: Failure, ranges: Sequence[CommitRange]) -> list[CulpritLead]:
+    """The commits that may have brought it, likeliest first, by what this failure says alone; those
+    of all repositories beside each other."""
+    ranges = [each for each in ranges if each.repository.is_readable]
+    if not any(each.commits for each in ranges):
         return []
     mentions = collect_mentions(failure)
-    renamed = find_later_names(commits)
-    known = [rename_files(commit, renamed.get(commit.hash, {})) for commit in commits]
-    paths = dict.fromkeys(
-        path
-        for commit in known
-        for change in commit.files
-        for path in (change.path, change.old)
-        if path
-    )
-    ranked = {
-        candidate.candidate: candidate
-        for candidate in rank_candidates(mentions, list(paths)[:_MOST_PATHS])
-    }
-    scene = FailureScene(failure, mentions, repository, rev)
-    near = _choose_commits(known, ranked, scene)
-    profiles = read_profiles(repository, near, renamed)
-    inspection = _Inspection(scene, profiles, ranked)
-    found = [(commit, inspection.list_clues(commit)) for commit in near]
-    return _weigh(repository.name, found, inspection)
+    scenes = [FailureScene(failure, mentions, each.repository, each.rev) for each in ranges]
+    _share_test(scenes)
+    renamed = [find_later_names(each.commits) for each in ranges]
+    known = [
+        [rename_files(commit, names.get(commit.hash, {})) for commit in each.commits]
+        for each, names in zip(ranges, renamed, strict=True)
+    ]
+    ranked = _rank_paths(mentions, known)
+    near = [
+        _choose_commits(commits, ranked, scene)
+        for commits, scene in zip(known, scenes, strict=True)
+    ]
+    profiles = [
+        read_profiles(each.repository, chosen, names)
+        for each, chosen, names in zip(ranges, near, renamed, strict=True)
+    ]
+    spread = _Spread(list(zip(scenes, profiles, strict=True)))
+    leads = [
+        lead
+        for at, each in enumerate(ranges)
+        for lead in _build_leads(
+            each.repository.name,
+            near[at],
+            _Inspection(scenes[at], profiles[at], ranked, spread),
+        )
+    ]
+    return compute_chances(leads)
+
+
+def _share_test(scenes: Sequence[FailureScene]) -> None:
+    """The failing test is in one of the repositories: what it is about holds for all of them."""
+    for scene in scenes:
+        if scene.test.path:
+            for other in scenes:
+                if not other.test.path:
+                    other.read_foreign_test(scene.test)
+            return
+
+
+def _rank_paths(
+    mentions: Mentions, commits: Sequence[Sequence[Commit]]
+) -> Mapping[str, RankedSuspect]:
+    """The files that were changed, those of all repositories side by side: which words are rare
+    among them shows only so."""
+    most = _MOST_PATHS // len(commits)
+    paths: dict[str, None] = {}
+    for own in commits:
+        changed = dict.fromkeys(
+            path
+            for commit in own
+            for change in commit.files
+            for path in (change.path, change.old)
+            if path
+        )
+        paths |= dict.fromkeys(list(changed)[:most])
+    return {each.candidate: each for each in rank_candidates(mentions, paths)}
 
 
 def _choose_commits(
@@ -207,130 +169,63 @@ def _choose_commits(
     return [commit for _, _, commit in sorted(scored)[:MAX_INSPECTED]]
 
 
-def _weigh(
-    repo: str,
-    found: Sequence[tuple[Commit, list[CommitClue]]],
-    inspection: "_Inspection",
-) -> list[CulpritLead]:
-    """Leads from clues."""
-    leads = [
-        CulpritLead(
+def _build_leads(
+    repo: str, commits: Sequence[Commit], inspection: "_Inspection"
+) -> Iterator[CulpritLead]:
+    """Leads from clues, as yet without chances."""
+    for commit in commits:
+        clues = inspection.list_clues(commit)
+        path = inspection.find_path(commit)
+        bare = f"it changed {path}" if path else "it is in the range"
+        yield CulpritLead(
             repo,
             commit,
             0.0,
-            tuple(tell_clues(clues, WEIGHTS))
-            or (f"it changed {path}" if path else "it is in the range",),
+            tuple(tell_clues(clues, WEIGHTS)) or (bare,),
             path,
-            any(clue.kind in _PLACED and clue.value for clue in clues),
+            any(clue.kind in PLACED and clue.value for clue in clues),
             {clue.kind: round(clue.value, 4) for clue in clues if clue.value},
             sum(WEIGHTS[clue.kind] * clue.value for clue in clues),
             inspection.is_near(commit),
         )
-        for commit, clues in found
-        for path in [inspection.find_path(commit)]
-    ]
-    return _compute_chances(leads)
 
 
-def _compute_chances(leads: Sequence[CulpritLead]) -> list[CulpritLead]:
-    """Chances from odds: beside each other, and beside nobody."""
-    most = max([NOBODY, *(lead.odds for lead in leads)])
-    whole = math.exp(NOBODY - most) + sum(math.exp(lead.odds - most) for lead in leads)
-    shares = [math.exp(lead.odds - most) / whole for lead in leads]
-    first = max(range(len(leads)), key=shares.__getitem__, default=0)
-    if leads and leads[first].is_tied and shares[first] < 1:
-        odds = _SLOPE * math.log(shares[first] / (1 - shares[first])) + _SHIFT
-        chance = 1 / (1 + math.exp(-odds))
-        rest = (1 - chance) / (1 - shares[first])
-        shares = [chance if at == first else share * rest for at, share in enumerate(shares)]
-        # What only comes second must not be made to come first.
-        shares = [min(share, chance) for share in shares]
-    found = [
-        msgspec.structs.replace(lead, score=round(share, 4))
-        for lead, share in zip(leads, shares, strict=True)
-    ]
-    return sorted(found, key=lambda lead: (-lead.score, -lead.odds))
+class _Spread:
+    """In how many of the changes each word, part of a name, place and function is, whatever
+    repository they are in."""
 
-
-def weigh_with_others(
-    leads: Sequence[CulpritLead], others: Sequence[Sequence[CulpritLead]]
-) -> list[CulpritLead]:
-    """The leads of one failure beside those of others of the same run, each found by itself: one
-    commit often breaks many tests in many ways. Only what a failure itself points at, too, gains
-    by that, or a commit that broke one thing would be blamed for everything."""
-    opinions = [
-        ({lead.commit.hash: lead.score for lead in other}, 1 + len(other))
-        for other in others
-        if other
-    ]
-    found: list[CulpritLead] = []
-    for lead in leads:
-        said = [(chances.get(lead.commit.hash, 0.0), many) for chances, many in opinions]
-        # How much likelier the other's evidence is if this commit broke that one, too.
-        odds = sum(
-            math.log(1 - _SHARED_CAUSE + _SHARED_CAUSE * chance * many) for chance, many in said
+    def __init__(self, seen: Sequence[tuple[FailureScene, Mapping[str, CommitProfile]]]) -> None:
+        able = [
+            (scene, each)
+            for scene, profiles in seen
+            for each in profiles.values()
+            if each.nature.is_behavioural
+        ]
+        self.words = count_spread(
+            [
+                ((scene.words | scene.log_words) & each.words) | scene.find_common_words(each)
+                for scene, each in able
+            ]
         )
-        count = sum(
-            bool(other) and other[0].commit.hash == lead.commit.hash and other[0].score > 1 / many
-            for other, (_, many) in zip(filter(None, others), said, strict=True)
-        )
-        if not lead.is_near or odds <= 0 or lead.is_inert:
-            found.append(lead)
-            continue
-        told = "another failure points" if count == 1 else f"{count} other failures point"
-        found.append(
-            msgspec.structs.replace(
-                lead,
-                odds=lead.odds + min(odds, _MOST_SHARED_ODDS),
-                why=(*lead.why, f"{told} at it too") if count else lead.why,
-            )
-        )
-    return _compute_chances(found)
-
-
-_PLACED = (
-    "wrote the break",
-    "wrote a line",
-    "beside the stack",
-    "called at once",
-    "called by the test",
-    "took the name away",
-    "took the file away",
-    "dependency",
-    "changed the failing test",
-)
-
-
-_BY_NAME = (
-    "dependency",
-    "submodule",
-    "named by the failure",
-    "took the name away",
-    "took the file away",
-    "uses the missing name",
-)
-"""Clues that the failure names something that was changed."""
+        self.parts = count_spread([scene.test_name_parts & each.parts for scene, each in able])
+        self.places = Counter(place for _, each in able for place in each.places)
+        self.functions = count_spread([each.functions for _, each in able])
 
 
 class _Inspection:
-    """A close look at the few likeliest commits, side by side."""
+    """A close look at the few likeliest commits of one repository."""
 
     def __init__(
         self,
         scene: FailureScene,
         profiles: Mapping[str, CommitProfile],
         ranked: Mapping[str, RankedSuspect],
+        spread: _Spread,
     ) -> None:
         self._scene = scene
         self._profiles = profiles
         self._ranked = ranked
-        able = [each for each in profiles.values() if each.nature.is_behavioural]
-        self._spread = count_spread(
-            [(scene.words & each.words) | scene.find_common_words(each) for each in able]
-        )
-        self._spread_parts = count_spread([scene.test_name_parts & each.parts for each in able])
-        self._spread_places = Counter(place for each in able for place in each.places)
-        self._spread_functions = count_spread([each.functions for each in able])
+        self._spread = spread
 
     def find_path(self, commit: Commit) -> str:
         """The file that incriminates a commit most."""
@@ -344,7 +239,8 @@ class _Inspection:
         scene, paths = self._scene, self._profiles[commit.hash].paths
         if not scene.is_check and scene.places:
             return bool(paths & scene.places)
-        return bool(paths & {*scene.places, *self._ranked, *scene.reach})
+        named = {path for path, each in self._ranked.items() if each.score >= _NEARLY_NAMED}
+        return bool(paths & {*scene.places, *named, *scene.reach})
 
     def _rank_path(self, path: str) -> tuple[bool, bool, float, int, str]:
         ranked = self._ranked.get(path)
@@ -369,7 +265,7 @@ class _Inspection:
         clues += self._find_calls(changed)
         clues += self._find_words(changed)
         clues += self._judge_tests(changed)
-        clues += self._judge_kind(changed, is_told=any(clue.kind in _BY_NAME for clue in clues))
+        clues += self._judge_kind(changed, is_told=any(clue.kind in BY_NAME for clue in clues))
         return clues
 
     def _find_places(self, commit: str, changed: CommitProfile) -> Iterator[CommitClue]:
@@ -434,7 +330,7 @@ class _Inspection:
             why = "it changed lines that came with the failing test"
             yield CommitClue("took back", taken / (total + 1) * brought.closeness, why)
         if common := sorted(changed.places & brought.places):
-            spread = min(self._spread_places[place] for place in common)
+            spread = min(self._spread.places[place] for place in common)
             path, name = next(filter(changed.is_inside, common), (common[0][0], ""))
             yield build_origin_clue(brought.closeness / spread, path, name)
 
@@ -453,8 +349,8 @@ class _Inspection:
         )
         for step, (kind, words) in enumerate(kinds):
             if names := by_step.get(step):
-                names.sort(key=lambda name: (self._spread_functions[name], -len(name), name))
-                value = 1 / self._spread_functions[names[0]] / max(1, step - 2)
+                names.sort(key=lambda name: (self._spread.functions[name], -len(name), name))
+                value = 1 / self._spread.functions[names[0]] / max(1, step - 2)
                 told = f"{words} {', '.join(names[:_MOST_SHARED])}" if words else ""
                 yield CommitClue(kind, value, told)
                 return
@@ -465,13 +361,19 @@ class _Inspection:
         # A word that every change uses means nothing; one that only this change uses means much.
         shared = scene.words & changed.words
         share = _WORDY / (_WORDY + len(changed.words))
-        yield from _share("words of the message", shared, self._spread, share, "it speaks of")
+        yield from _share("words of the message", shared, self._spread.words, share, "it speaks of")
+        logged = scene.log_words & changed.words
+        yield from _share(
+            "words of the log", logged, self._spread.words, share, "its log speaks of"
+        )
         own = scene.find_common_words(changed) - shared
         share = _WORDY / (_WORDY + len(changed.product_words))
-        yield from _share("words of the test", own, self._spread, share, "it changed code about")
+        yield from _share(
+            "words of the test", own, self._spread.words, share, "it changed code about"
+        )
         parts = scene.test_name_parts & changed.parts
         words = "it shares parts of names with the test:"
-        yield from _share("parts of the name", parts, self._spread_parts, share, words)
+        yield from _share("parts of the name", parts, self._spread.parts, share, words)
         if text := next(filter(changed.contains_text, scene.quotes), ""):
             value = 1.0 if len(text) >= _LONG_QUOTE and " " in text else 0.5
             yield CommitClue("quoted", value, f"it changed the text {text!r}")

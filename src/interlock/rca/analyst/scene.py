@@ -29,6 +29,7 @@ from interlock.rca.analyst.commit_profile import (
 )
 from interlock.rca.analyst.definitions import CodeBodies
 from interlock.rca.analyst.imports import ImportGraph
+from interlock.rca.analyst.line_kinds import find_complaints
 from interlock.rca.analyst.manifests import collect_dependency_mentions
 from interlock.rca.analyst.mentions import Mentions
 from interlock.rca.analyst.names import detect_language, find_subject
@@ -55,10 +56,12 @@ _MOST_REACHED = 4
 _NEAR = 10
 """So many lines from a place of the stack are beside it."""
 _CALL = re.compile(r"([^\W\d][\w$]*)\s*\(")
+_COMPOUND = re.compile(r"[^\W_][_-][^\W_]|[a-z][A-Z]")
 _MARK = re.compile(r"[._-](?:tests?|specs?|e2e|cy)$", re.IGNORECASE)
 _MOST_WRITERS = 2
 _MOST_CALLED = 400
 CALL_STEPS = 8
+_MOST_COMPLAINTS = 12
 _MOST_SAID = 20_000
 _SHORTEST_NAME = 5
 _MOST_BEHIND = 2_000
@@ -90,6 +93,9 @@ class FailureScene:
         self._said = f"{self.message}\n{failure.stack[-_MOST_SAID:]}\n{failure.log[-_MOST_SAID:]}"
         self._product_functions = _find_product_functions(mentions)
         self.words = extract_message_words(self.message) | stem_words(self._product_functions)
+        complaints = "\n".join(find_complaints(failure.log)[-_MOST_COMPLAINTS:])
+        self.log_words = extract_message_words(complaints) - self.words
+        """Of what the log of the test complains about."""
         self.quotes = find_quotes(self.message)
         self.missing_names = find_missing_names(self.message)
         """Names that the message says are not there."""
@@ -105,10 +111,6 @@ class FailureScene:
         for spot, writers in self._writers.items():
             if spot.line in writers:
                 self._blamed.setdefault(writers[spot.line], spot)
-        self.test_words = stem_words(re.findall(r"\w+", mentions.test_name)) | stem_words(
-            list_words(self.test.body)
-        )
-        """What the failing test is about."""
         self.test_name_parts = split_into_stems(
             re.findall(r"[^\W\d]\w*", mentions.test_name.partition("[")[0])
         )
@@ -131,7 +133,20 @@ class FailureScene:
         is_foreign = partial(is_library, class_name=self._mentions.class_name)
         return list(takewhile(is_foreign, self._mentions.frames))
 
+    def read_foreign_test(self, test: TestSource) -> None:
+        """The failing test is in another repository: its words count here, too, its place doesn't.
+        In which language that is written says nothing about this one."""
+        self.test = TestSource("", body=test.body, focus=test.focus)
+        if not self.locations:
+            self.languages = set()
+
     # The failing test, and what it uses
+
+    @cached_property
+    def test_words(self) -> frozenset[str]:
+        """What the failing test is about."""
+        named = re.findall(r"\w+", self._mentions.test_name)
+        return stem_words(named) | stem_words(list_words(self.test.body))
 
     @cached_property
     def _graph(self) -> ImportGraph:
@@ -211,11 +226,14 @@ class FailureScene:
 
     def names_file(self, path: str) -> bool:
         """Whether the failure names a file that is no source, by its whole name: a makefile, a
-        schema, a table of settings."""
+        schema, a table of settings; or without its ending, if that is no plain word."""
         name = path.rpartition("/")[2]
         if detect_language(path) or len(name) < _SHORTEST_NAME or is_document(path):
             return False
-        return re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w-])", self._said) is not None
+        stem = name.partition(".")[0]
+        names = [name, stem] if _COMPOUND.search(stem) else [name]
+        said = "|".join(map(re.escape, names))
+        return re.search(rf"(?<![\w.-])(?:{said})(?![\w-])", self._said) is not None
 
     @cached_property
     def traits(self) -> dict[str, float]:

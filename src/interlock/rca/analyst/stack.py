@@ -361,6 +361,12 @@ def locate_frames(failure: Failure, repository: Repository, rev: str = "") -> li
     for depth, frame in enumerate(_find_own_frames(failure)):
         word = frame.file if "/" in frame.file else frame.scope or frame.file
         for match in repository.find_files(word, rev)[:1]:
+            if (
+                match.shared == 1
+                and "/" in word
+                and not _has_line(repository, match.path, frame, rev)
+            ):
+                continue  # it is only called alike
             spot = StackLocation(
                 path=match.path,
                 line=frame.line,
@@ -371,6 +377,13 @@ def locate_frames(failure: Failure, repository: Repository, rev: str = "") -> li
             )
             found.setdefault((spot.path, spot.line), spot)
     return sorted(found.values(), key=lambda spot: spot.is_test)
+
+
+def _has_line(repository: Repository, path: str, frame: Frame, rev: str) -> bool:
+    """Whether a file is as long as a frame says."""
+    entry = repository.read_entry(path, rev)
+    content = entry.content if entry else None
+    return content is None or frame.line <= content.count(b"\n") + 1
 
 
 def _find_own_frames(failure: Failure) -> Iterable[Frame]:
