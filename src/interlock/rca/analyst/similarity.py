@@ -28,10 +28,10 @@ from interlock.rca.analyst.stack import (
 from interlock.rca.records import Failure
 
 WEIGHTS = {
-    "start": -8.8,  # two failures drawn at random
+    "start": -9.1,  # two failures drawn at random
     "text": 7.0,  # type, masked message and own frames, by edit ratio
     "signature": 2.5,  # and these are the same to the letter, a frame among them
-    "names": 5.0,  # words of test and class
+    "names": 6.0,  # words of test and class
     "innermost": 4.5,  # the innermost frame of the product, at the same line
     "lines": 2.7,  # own frames at the same lines, the innermost counting most
     "message": 1.5,  # one message, word for word
