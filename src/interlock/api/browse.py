@@ -42,15 +42,15 @@ from interlock.journal.ownership import Writer, Writers
 from interlock.journal.runs import FINISHED, Run, find_run
 from interlock.journal.usage import sum_role_usage
 from interlock.runtime.application import find_application
-from interlock.runtime.background import Background, Item, Passage
+from interlock.runtime.case_overview import CaseOverview, Item, Passage
 from interlock.runtime.circuits import Bundle
 from interlock.runtime.settings import RunConfig, open_queries
 from interlock.system.time import find_local_day, format_clock_time
 
 __all__ = [
-    "Background",
     "CaseFilter",
     "CaseLine",
+    "CaseOverview",
     "CaseRow",
     "Item",
     "Passage",
@@ -64,7 +64,7 @@ __all__ = [
     "list_case_lines",
     "list_run_glances",
     "name_cases",
-    "read_background",
+    "read_overview",
     "read_run_view",
     "read_today",
 ]
@@ -253,11 +253,11 @@ def name_cases(connection: Connection, run: Run, case_nos: Collection[int]) -> M
     return find_application(run.circuit).name_cases(connection, case_nos)
 
 
-def read_background(connection: Connection, run_id: int, case_no: int) -> Background | None:
+def read_overview(connection: Connection, run_id: int, case_no: int) -> CaseOverview | None:
     """What a person should know about a case, as its application tells it."""
     run = find_run(connection, run_id, brief=True)
     config = msgspec.convert(run.options, RunConfig).application_config
-    return find_application(run.circuit).read_background(connection, case_no, config)
+    return find_application(run.circuit).read_overview(connection, case_no, config)
 
 
 def read_today(connection: Connection, at: float) -> Spent:

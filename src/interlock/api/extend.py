@@ -19,7 +19,7 @@ from interlock.runtime.application import (
     QuestionGroup,
     RunSetup,
 )
-from interlock.runtime.background import Background, Item, Passage
+from interlock.runtime.case_overview import CaseOverview, Item, Passage
 from interlock.runtime.settings import Settings
 from interlock.system.clock import Clock
 
@@ -29,10 +29,10 @@ __all__ = [
     "Application",
     "Ask",
     "AsyncHandler",
-    "Background",
     "Carrier",
     "Case",
     "CaseHooks",
+    "CaseOverview",
     "Circuit",
     "Clock",
     "Decision",

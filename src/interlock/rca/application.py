@@ -17,9 +17,9 @@ from interlock.engine.case import Case
 from interlock.engine.circuit import HUMAN, Circuit
 from interlock.journal.connection import Connection
 from interlock.journal.runs import Run
-from interlock.rca.background import name_failures, read_background
 from interlock.rca.briefing import add_findings
 from interlock.rca.builtin_answers import BuiltinAnalyst
+from interlock.rca.case_overview import name_failures, read_overview
 from interlock.rca.check_answer import check_answer
 from interlock.rca.config import RcaConfig, RcaTables
 from interlock.rca.families import list_reviews
@@ -34,7 +34,7 @@ from interlock.rca.sources.git.open import read_repo_tables
 from interlock.rca.steps import F5, choose_names, find_phase
 from interlock.rca.taxonomy import TAXONOMY
 from interlock.runtime.application import Application, QuestionGroup, RunSetup
-from interlock.runtime.background import Background
+from interlock.runtime.case_overview import CaseOverview
 from interlock.runtime.settings import Settings
 from interlock.signals.batch import Briefing, Phase
 from interlock.system.clock import Clock
@@ -174,10 +174,10 @@ class Rca(Application):
     def name_cases(self, connection: Connection, case_nos: Collection[int]) -> Mapping[int, str]:
         return name_failures(connection, case_nos)
 
-    def read_background(
+    def read_overview(
         self, connection: Connection, case_no: int, config: Mapping[str, Any]
-    ) -> Background | None:
-        return read_background(connection, case_no, msgspec.convert(config, RcaConfig))
+    ) -> CaseOverview | None:
+        return read_overview(connection, case_no, msgspec.convert(config, RcaConfig))
 
     def report(self, connection: Connection, run: Run) -> str:
         from interlock.rca.analyze import collect_findings

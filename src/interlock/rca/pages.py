@@ -17,7 +17,7 @@ from interlock.api.project import Project
 from interlock.journal.address import identify
 from interlock.journal.connection import raw_connection
 from interlock.rca import upload_api
-from interlock.rca.background import link_source
+from interlock.rca.case_overview import link_source
 from interlock.rca.findings import read_evidence
 from interlock.rca.history.server import HANDLERS as HISTORY_HANDLERS
 from interlock.rca.knowledge.overview import (

@@ -25,7 +25,7 @@ from interlock.engine.circuit import Circuit
 from interlock.journal.connection import Connection
 from interlock.journal.journal import Effect
 from interlock.journal.runs import NewCase, Run, begin_run
-from interlock.runtime.background import Background
+from interlock.runtime.case_overview import CaseOverview
 from interlock.signals.batch import Briefing, Phase
 from interlock.system.clock import Clock
 from interlock.system.errors import SourceError
@@ -234,9 +234,9 @@ class Application:
         """What cases are about, each in a line, where their ids alone say little."""
         return {}
 
-    def read_background(
+    def read_overview(
         self, connection: Connection, case_no: int, config: Mapping[str, Any]
-    ) -> Background | None:
+    ) -> CaseOverview | None:
         """What a person should know about a case beside its decisions; None leaves them with the
         prompt."""
         return None

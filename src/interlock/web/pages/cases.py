@@ -20,7 +20,7 @@ from interlock.engine.circuit import FAILURES, Circuit
 from interlock.system.errors import InterlockError, NotFoundError
 from interlock.system.files import read_file
 from interlock.web.app import Window
-from interlock.web.background import show_background
+from interlock.web.case_overview import show_overview
 
 _LONGEST_DIFF: Final = 400
 _REPLAY_SECONDS: Final = 3.0
@@ -50,7 +50,7 @@ def show_case(
 ) -> Response[str]:
     with window.project.read() as connection:
         case_id = find_case_id(connection, run_id, case_no)
-        background = show_background(connection, run_id, case_no)
+        overview = show_overview(connection, run_id, case_no)
     life = window.project.explain(case_id, run_id)
     changes, problem = _read_thresholds(request.query_params, life.circuit)
     sample = None
@@ -64,7 +64,7 @@ def show_case(
         title=f"{case_id} in run {run_id}",
         path="/runs",
         life=life,
-        background=background,
+        overview=overview,
         files=list(list_case_files(window.project.db, run_id, case_no)),
         turns=build_turns(life),
         spent=_sum_usage(life.dispatches),

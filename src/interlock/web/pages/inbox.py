@@ -13,15 +13,15 @@ from litestar.enums import RequestEncodingType
 from litestar.params import Body
 from litestar.response import Redirect
 
-from interlock.api.browse import Background, find_case_no
+from interlock.api.browse import CaseOverview, find_case_no
 from interlock.api.inbox import AnswerRequest, find_user, give_answer
 from interlock.api.project import Project
 from interlock.api.waiting import InboxEntry, list_entries
 from interlock.system.errors import NotFoundError, SourceError, StateError
 from interlock.system.strict_json import Problem, read_json
 from interlock.web.app import Window
-from interlock.web.background import show_background
 from interlock.web.callers import find_caller
+from interlock.web.case_overview import show_overview
 
 _PER_PAGE: Final = 25
 _LONGEST_NAME: Final = 80
@@ -35,7 +35,7 @@ class ShownQuestion(msgspec.Struct, frozen=True):
 
     entry: InboxEntry
     case_no: int | None
-    background: Background | None
+    overview: CaseOverview | None
 
 
 class AnswerForm(msgspec.Struct):
@@ -63,7 +63,7 @@ def show_inbox(
         "inbox.html",
         title="Inbox",
         path="/inbox",
-        shown=_read_backgrounds(window.project, entries[(page - 1) * _PER_PAGE : page * _PER_PAGE]),
+        shown=_read_overviews(window.project, entries[(page - 1) * _PER_PAGE : page * _PER_PAGE]),
         total=len(entries),
         waiting=sum(each.count for each in entries),
         page=page,
@@ -80,7 +80,7 @@ def show_question(request: Request[Any, Any, Any], window: Window, question: str
         "question.html",
         title=f"Question {question}",
         path="/inbox",
-        shown=_read_backgrounds(window.project, [entry])[0],
+        shown=_read_overviews(window.project, [entry])[0],
         **_describe_answerer(request, window),
     )
 
@@ -151,7 +151,7 @@ def list_choices(entry: InboxEntry) -> list[Mapping[str, str]]:
     ]
 
 
-def _read_backgrounds(project: Project, entries: Sequence[InboxEntry]) -> list[ShownQuestion]:
+def _read_overviews(project: Project, entries: Sequence[InboxEntry]) -> list[ShownQuestion]:
     if not entries:
         return []
     found = []
@@ -159,7 +159,7 @@ def _read_backgrounds(project: Project, entries: Sequence[InboxEntry]) -> list[S
         for entry in entries:
             asked = entry.question
             case_no = find_case_no(connection, asked.run_id, asked.case_id)
-            told = None if asked.is_query else show_background(connection, asked.run_id, case_no)
+            told = None if asked.is_query else show_overview(connection, asked.run_id, case_no)
             found.append(ShownQuestion(entry, case_no, told))
     return found
 

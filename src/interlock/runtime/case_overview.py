@@ -30,7 +30,7 @@ class Passage(msgspec.Struct, frozen=True):
     quote: str = ""
 
 
-class Background(msgspec.Struct, frozen=True):
+class CaseOverview(msgspec.Struct, frozen=True):
     """What there is to know, the most important first."""
 
     title: str

@@ -27,7 +27,7 @@ from interlock.rca.knowledge.suites import (
 from interlock.rca.records import Evidence, Reproduction, Suspect
 from interlock.rca.report.words import build_suspect_link, explain_defect, find_suspect_word
 from interlock.rca.steps import F5
-from interlock.runtime.background import Background, Item, Passage
+from interlock.runtime.case_overview import CaseOverview, Item, Passage
 from interlock.system.text import find_first_line
 from interlock.system.time import format_time
 
@@ -51,7 +51,7 @@ def name_failures(connection: Connection, case_nos: Collection[int]) -> Mapping[
     }
 
 
-def read_background(connection: Connection, case_no: int, config: RcaConfig) -> Background | None:
+def read_overview(connection: Connection, case_no: int, config: RcaConfig) -> CaseOverview | None:
     """None for a case that is about no failure."""
     case, place = find_suite_case(connection, case_no), find_position(connection, case_no)
     if case is None or place is None:
@@ -63,7 +63,7 @@ def read_background(connection: Connection, case_no: int, config: RcaConfig) -> 
         suspects = list(mark_suspects(suspects, proof))
     score = limit_confidence(case.rca.convergence_score, suspects) if case.rca else None
     name = f"{case.class_name}.{case.name}" if case.class_name else case.name
-    return Background(
+    return CaseOverview(
         title=name,
         asks=_ask(case, score) if case.step == F5 and case.engine_status == "open" else "",
         facts=tuple(_list_facts(connection, case, place.suite_id, score)),
