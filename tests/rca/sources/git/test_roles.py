@@ -31,13 +31,15 @@ def test_a_role_is_told_by_files(paths: list[str], role: str) -> None:
         ("shop-tests", "tests"),
         ("team/shop_e2e", "tests"),
         ("Shop-TestSuite", "tests"),
-        ("contests", "product"),
-        ("shop-tests-runner", "product"),
-        ("shop", "product"),
+        ("contests", "mixed"),
+        ("shop-tests-runner", "mixed"),
+        ("shop", "mixed"),
     ],
 )
-def test_what_is_called_tests_is_for_tests(name: str, role: str) -> None:
-    assert guess_role(["pages/cart.py", "pages/tax.py"], name) == role
+def test_what_is_called_tests_and_has_some_is_for_tests(name: str, role: str) -> None:
+    pages = ["pages/cart.py", "pages/tax.py"]
+    assert guess_role([*pages, "tests/test_cart.py"], name) == role
+    assert guess_role(pages, name) == "product"
 
 
 def test_a_role_is_declared_in_a_table_or_as_a_purpose_of_one_word() -> None:

@@ -28,10 +28,8 @@ _DEPLOYMENT = re.compile(
 
 
 def guess_role(paths: Iterable[str], name: str = "") -> str:
-    """The role that the files of a repository speak for; empty if there is no code in it. One that
-    is called "…-tests" is for tests: of what these are made of, files tell little."""
-    if _CALLED_TESTS.search(name):
-        return TESTS
+    """The role that the files of a repository speak for; empty if there is no code in it. Where
+    there are some tests and it is called "…-tests", the rest is what they are made of."""
     files = [path for path in paths if find_kind(path) in ("test", "source")]
     deployed = sum(bool(_DEPLOYMENT.search(path)) for path in files)
     code = [path for path in files if find_language(path) not in ("", "data", "shell")]
@@ -40,6 +38,6 @@ def guess_role(paths: Iterable[str], name: str = "") -> str:
     if not code:
         return ""
     share = sum(find_kind(path) == "test" for path in code) / len(code)
-    if share >= _NEARLY_ALL:
+    if share >= (_HARDLY_ANY if _CALLED_TESTS.search(name) else _NEARLY_ALL):
         return TESTS
     return MIXED if share >= _HARDLY_ANY else PRODUCT
