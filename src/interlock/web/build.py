@@ -1,6 +1,9 @@
 """The whole server put together: pages, HTTP API and MCP, with what installed packages add."""
 
+import warnings
 from collections.abc import Mapping
+
+from litestar.exceptions import LitestarDeprecationWarning
 
 from interlock.agents.mcp.worker import MakeWorker, Worker
 from interlock.api.project import Project
@@ -31,7 +34,10 @@ def build_server(
             ]
         )
 
-    return leave_out_rejected(sections, left_out, build)
+    with warnings.catch_warnings():
+        # Litestar 3 will not infer what parameters are; until then handlers say it in fewer words.
+        warnings.simplefilter("ignore", LitestarDeprecationWarning)
+        return leave_out_rejected(sections, left_out, build)
 
 
 def explain_left_out(project: Project) -> dict[str, str]:
