@@ -303,7 +303,7 @@ class BuiltinAnalyst:
         mine = case.answers.get(F3, {})
         others = (
             [self._build_suite_cause(each, own) for each in self._list_earlier_causes(own)]
-            if own
+            if own and not self._clues.is_unsteady(ask)  # it would be blamed on their commits
             else []
         )
         score = mine.get("convergence_score", 0.0)

@@ -310,6 +310,12 @@ class FailureClues:
         """The range in a repository that the history of its results gives a test."""
         return self._hooks.find_ranges(ask.case.case_id).get(name) if ask.case else None
 
+    def is_unsteady(self, ask: Ask) -> bool:
+        """Whether the test passed and failed on the same source lately, so that nobody is accused
+        of it."""
+        ranges = self._hooks.find_ranges(ask.case.case_id) if ask.case else {}
+        return any(found.kind == "unsteady" for found in ranges.values())
+
     def list_commits(self, ask: Ask, name: str) -> list[Commit]:
         """The commits of a repository that may have brought a failure."""
         repository = self._hooks.workspace.repositories.get(name)
