@@ -64,21 +64,28 @@ def echo_json(fields: Any) -> None:
     """The one JSON object a verb prints with --json."""
     body = fields if isinstance(fields, dict) else msgspec.to_builtins(fields)
     text = msgspec.json.encode({"schema_version": SCHEMA_VERSION, **body})
-    echo_json_text(msgspec.json.format(text, indent=2))
+    echo_json_text((msgspec.json.format(text, indent=2),))
 
 
 _PIECE = 1 << 20
 
 
-def echo_json_text(text: bytes) -> None:
+def echo_json_text(pieces: Iterable[bytes]) -> None:
     """The same, as it is written already."""
-    # In pieces, each of whole lines: the report of a very red night is long.
-    begin = 0
-    while begin < len(text):
-        end = text.find(b"\n", begin + _PIECE) + 1 or len(text)
-        piece = text[begin:end].decode()
-        _write(sys.stdout, escape_json(piece.removesuffix("\n")))
-        begin = end
+    # Many lines at once, but not all: the report of a very red night is long.
+    kept = bytearray()
+    for piece in pieces:
+        kept += piece
+        if len(kept) > _PIECE:
+            end = kept.rfind(b"\n") + 1
+            _echo_lines(kept[:end])
+            del kept[:end]
+    _echo_lines(kept)
+
+
+def _echo_lines(lines: bytearray) -> None:
+    if lines:
+        _write(sys.stdout, escape_json(lines.decode().removesuffix("\n")))
 
 
 def echo(text: str = "") -> None:

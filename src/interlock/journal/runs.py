@@ -5,6 +5,7 @@ it.
 """
 
 from collections.abc import Callable, Collection, ItemsView, Iterable, Iterator, Mapping
+from functools import lru_cache, partial
 from itertools import islice
 from typing import Any, Literal, TypeVar
 
@@ -264,10 +265,10 @@ def load_inputs(connection: Connection, run_id: int) -> Iterator[NewCase]:
 class StoredInput(Mapping[str, Any]):
     """The input of a case, read whenever it is asked for: that of many cases is much to hold."""
 
-    __slots__ = ("_blob", "_raw")
+    __slots__ = ("_blob", "_read")
 
-    def __init__(self, raw: RawConnection, blob: int) -> None:
-        self._raw = raw
+    def __init__(self, read: Callable[[int], bytes], blob: int) -> None:
+        self._read = read
         self._blob = blob
 
     def __getitem__(self, name: str) -> Any:
@@ -284,12 +285,14 @@ class StoredInput(Mapping[str, Any]):
 
     def read(self) -> dict[str, Any]:
         """All of it, as a dictionary of the caller's own."""
-        found: dict[str, Any] = msgspec.json.decode(read_blob(self._raw, self._blob))
+        found: dict[str, Any] = msgspec.json.decode(self._read(self._blob))
         return found
 
 
 _LONG_INPUT = 1_000
 """Bytes from which an input is left in the database."""
+_RECENT = 64
+"""So many inputs are at hand: whoever works on a case asks for its own again and again."""
 
 
 def load_cases(
@@ -298,6 +301,7 @@ def load_cases(
     """The cases of a run, each the fold of its journal; those that are over only by their end,
     unless the `whole` story is asked for."""
     raw = raw_connection(connection)
+    read = lru_cache(_RECENT)(partial(read_blob, raw))
     rows = raw.execute(
         "select case_no, case_id, input, priority, needs, dispatch_id, status, step, state"
         " from cases where run_id = ? order by case_no",
@@ -310,7 +314,7 @@ def load_cases(
             if case_no in told:
                 body = bodies[blob]
                 is_left = len(body) > _LONG_INPUT and not whole
-                given = StoredInput(raw, blob) if is_left else msgspec.json.decode(body)
+                given = StoredInput(read, blob) if is_left else msgspec.json.decode(body)
                 case = fold_case(circuit, open_case(circuit, case_id, given), stories[case_no])
             else:
                 case = Case(case_id, step, status=status, end=decode_state(state).end)

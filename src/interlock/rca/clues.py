@@ -281,16 +281,10 @@ class FailureClues:
     @cached_property
     def _representatives(self) -> list["_Representative"]:
         """The first case of each of the largest families whose cause may be a commit."""
-        sizes: Counter[str] = Counter()
-        first: dict[str, int] = {}
-        for view in self._hooks.iterate_views():
-            family = str(view.input.get("family") or view.case_id)
-            sizes[family] += 1
-            first.setdefault(family, view.case_no)
+        sizes, first = self._hooks.count_families()
         able = (family for family in first if self._may_be_brought(first[family]))
         chosen = heapq.nsmallest(_MOST_ASKED, able, key=lambda each: (-sizes[each], first[each]))
         family_of = {first[family]: family for family in chosen}
-        # A second walk: of a very red night not all inputs fit into memory.
         return [
             _Representative(
                 family_of[view.case_no],
@@ -298,8 +292,7 @@ class FailureClues:
                 view.case_id,
                 decode_failure(view.case_id, view.input),
             )
-            for view in self._hooks.iterate_views()
-            if view.case_no in family_of
+            for view in self._hooks.iterate_views(family_of)
         ]
 
     def _may_be_brought(self, case_no: int) -> bool:

@@ -7,6 +7,7 @@ they fetch what a decision needs, and carry out what its rule says.
 import secrets
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import msgspec
@@ -34,11 +35,13 @@ from interlock.rca.knowledge.suites import (
 )
 from interlock.rca.knowledge.writer import bind_effect
 from interlock.rca.prompt_data.parameters import PromptDataReader
+from interlock.rca.prompt_data.subject import PARAMETER_NAMES
 from interlock.rca.records import Launch, TestRange, unite_ranges
 from interlock.rca.steps import F2, F3, F5, F6, LINKED
 from interlock.rca.taxonomy import TAXONOMY
 from interlock.rca.workspace import CheckoutSet
 from interlock.runtime.application import DefaultHooks
+from interlock.runtime.prompts import list_names
 from interlock.system.text import format_line
 
 _traits = msgspec.json.Decoder(Traits).decode
@@ -97,6 +100,8 @@ class RcaHooks(DefaultHooks):
         )
         self.families = _restore_queue(queue, active) if queue else None
         self._circuit = circuit
+        self._read_names: dict[str, Collection[str]] = {}
+        self._launch_of: dict[int, Launch | None] = {}
         self._only = only
         self._prompted = prompted
         self._elsewhere = elsewhere
@@ -140,13 +145,30 @@ class RcaHooks(DefaultHooks):
         family = self._family_of.get(case_id, "")
         if not family or not self._shares_families:
             return own
-        tests = {self._test_of[name] for name, its in self._family_of.items() if its == family}
+        tests = {self._test_of[name] for name in self._members[family]}
         return unite_ranges([ranges[test] for test in sorted(tests) if test in ranges]) or own
 
-    def iterate_views(self) -> Iterable[CaseView]:
-        """All cases of the suite, as they came, one at a time."""
+    @cached_property
+    def _members(self) -> Mapping[str, Sequence[str]]:
+        """The cases of each family."""
+        found: dict[str, list[str]] = {}
+        for case_id, family in self._family_of.items():
+            found.setdefault(family, []).append(case_id)
+        return found
+
+    def iterate_views(self, only: Collection[int] | None = None) -> Iterable[CaseView]:
+        """The cases of the suite, as they came, one at a time: all, or those with these numbers."""
         suite = find_suite(self.connection, run_id=self._run_id)
-        return iterate_case_views(self.connection, suite.suite_id) if suite else ()
+        return iterate_case_views(self.connection, suite.suite_id, only) if suite else ()
+
+    def count_families(self) -> tuple[Mapping[str, int], Mapping[str, int]]:
+        """How many cases each family has, and the number of its first. Who has no family is one."""
+        sizes: Counter[str] = Counter()
+        first: dict[str, int] = {}
+        for case_id, family in self._family_of.items():
+            sizes[family or case_id] += 1
+            first.setdefault(family or case_id, self.number_of[case_id])
+        return sizes, first
 
     def count_family(self, case_id: str) -> int:
         """How many cases its family has, itself included."""
@@ -156,7 +178,10 @@ class RcaHooks(DefaultHooks):
         return find_position(self.connection, case_no)
 
     def find_launch(self, case_no: int) -> Launch | None:
-        return self.prompt_data.read_launch(self.find_position(case_no))
+        """A case stays in its launch: this is asked many times for each."""
+        if case_no not in self._launch_of:
+            self._launch_of[case_no] = self.prompt_data.read_launch(self.find_position(case_no))
+        return self._launch_of[case_no]
 
     def prompt_values(
         self, case_no: int, case: Case, context: ExecutionContext
@@ -166,7 +191,16 @@ class RcaHooks(DefaultHooks):
         current = msgspec.structs.replace(case, context=_add_current_repo(case.context))
         failure, place = decode_failure(case.case_id, case.input), self.find_position(case_no)
         ranges = self.find_ranges(case.case_id)
-        return self.prompt_data.read_parameters(current, failure, place, self._fence(), ranges)
+        return self.prompt_data.read_parameters(
+            current, failure, place, self._fence(), ranges, self._list_read_names(case.step)
+        )
+
+    def _list_read_names(self, step: str) -> Collection[str]:
+        """The parameters that a step's prompt may read: others need not be made."""
+        if step not in self._read_names:
+            template = self._circuit.steps[step].prompt
+            self._read_names[step] = list_names(template) if template else {*PARAMETER_NAMES}
+        return self._read_names[step]
 
     def check_answer(self, case_no: int, case: Case, signal: Signal) -> Signal | RefusedAnswer:
         if signal.name == LINKED:

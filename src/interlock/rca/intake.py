@@ -106,7 +106,7 @@ def encode_failure(failure: Failure) -> dict[str, Any]:
 def decode_failure(case_id: str, given: Mapping[str, Any]) -> Failure:
     """The failure in a case's input; fields that do not fit are left out."""
     fields = {name: value for name, value in given.items() if name in Failure.__struct_fields__}
-    fields["id"] = str(given.get("id", case_id))
+    fields["id"] = str(fields.get("id", case_id))
     try:
         return msgspec.convert(fields, Failure)
     except msgspec.ValidationError:

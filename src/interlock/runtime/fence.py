@@ -63,7 +63,10 @@ def clean_foreign_text(text: str) -> str:
 
 
 def _has_codes(text: str) -> bool:
-    return any(sign in text for sign in _SIGNS) and bool(_ANSI.search(text))
+    for sign in _SIGNS:  # no generator: this is asked of every text
+        if sign in text:
+            return bool(_ANSI.search(text))
+    return False
 
 
 def shorten_text(text: str, most: int, head: float = 0.4) -> FencedText:

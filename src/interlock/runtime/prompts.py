@@ -40,12 +40,13 @@ def render_prompt(
 ) -> str:
     """The prompt for the step where the case stands; CircuitError if it cannot be filled. An
     application gives `more` values than a case has."""
+    template = circuit.steps[case.step].prompt
     values: dict[str, Any] = {
         "circuit": circuit.name,
         "case_id": case.case_id,
         "step": case.step,
         "attempt": case.attempt,
-        "case": case.input if isinstance(case.input, dict) else dict(case.input.items()),
+        "case": _read_input(case) if not template or "case" in template else {},
         "answers": case.answers,
         "context": case.context,
         "loops": case.loops,
@@ -53,13 +54,17 @@ def render_prompt(
         "complaint": case.complaint,
         **more,
     }
-    template = circuit.steps[case.step].prompt
     if not template:
         return _format_json(values)
     text = _fill_places(template, values) or _render_with_jinja(template, values, case.step)
     if case.complaint and "complaint" not in template:
         text = f"{text.rstrip()}\n\nYour last answer could not be used. {case.complaint}\n"
     return text
+
+
+def _read_input(case: Case) -> dict[str, Any]:
+    """A long input stays in the database until it is read; whoever need not read it does not."""
+    return case.input if isinstance(case.input, dict) else dict(case.input.items())
 
 
 def check_prompt(template: str, known: Collection[str] = PROMPT_NAMES) -> str:
@@ -72,14 +77,14 @@ def check_prompt(template: str, known: Collection[str] = PROMPT_NAMES) -> str:
     from jinja2 import TemplateError
 
     try:
-        unknown = sorted(_list_names(template) - {*known})
+        unknown = sorted(list_names(template) - {*known})
     except TemplateError as error:
         return f"it is not a valid template: {error}"
     return f"it reads {', '.join(map(repr, unknown))}, which no prompt can" if unknown else ""
 
 
 @cache
-def _list_names(template: str) -> frozenset[str]:
+def list_names(template: str) -> frozenset[str]:
     """The names that a template reads from outside."""
     from jinja2 import meta
 

@@ -112,13 +112,14 @@ def read_text(path: Path, most: int) -> str:
 
 def write_file(
     path: Path,
-    data: bytes,
+    data: bytes | Iterable[bytes],
     *,
     mode: int = _PRIVATE,
     sync: bool = True,
     dir_fd: int | None = None,
 ) -> FileStamp:
-    """Put the data under that name, whole or not at all; OSError leaves nothing behind.
+    """Put the data, or the pieces of it, under that name, whole or not at all; an error leaves
+    nothing behind.
 
     `mode` is what the user's umask may take from; by default the file is for its owner alone.
     Without `sync` it is still whole for every reader, only not safe from a power cut. With
@@ -219,7 +220,7 @@ def save_file(path: Path, data: bytes, *, mode: int = 0o666) -> None:
 
 def stage_file(
     path: Path,
-    data: bytes,
+    data: bytes | Iterable[bytes],
     *,
     mode: int = _PRIVATE,
     sync: bool = True,
@@ -254,7 +255,11 @@ def _is_writing(pid: int) -> bool:
 
 
 def _write_new(
-    path: Path, data: bytes, mode: int, sync: bool = True, dir_fd: int | None = None
+    path: Path,
+    data: bytes | Iterable[bytes],
+    mode: int,
+    sync: bool = True,
+    dir_fd: int | None = None,
 ) -> None:
     with suppress(FileNotFoundError):
         os.unlink(path, dir_fd=dir_fd)
@@ -262,10 +267,11 @@ def _write_new(
     try:
         if mode == _PRIVATE and dir_fd is None:
             os.fchmod(opened, private_mode(path.parent))
-        _write_all(opened, data)
+        for piece in (data,) if isinstance(data, bytes) else data:
+            _write_all(opened, piece)
         if sync:
             os.fsync(opened)
-    except OSError:
+    except BaseException:
         os.unlink(path, dir_fd=dir_fd)
         raise
     finally:

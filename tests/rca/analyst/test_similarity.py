@@ -8,6 +8,7 @@ import sys
 
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 from tests.rca.analyst.failing import FAILURES, refused, shut, wrong
 
 from interlock.rca.analyst.similarity import (
@@ -78,6 +79,15 @@ def test_likeness_is_a_share_and_symmetric(one: Failure, other: Failure) -> None
         == score_similarity(right, left)
         == compare_failures(left, right).score
     )
+
+
+@given(FAILURES, FAILURES, st.floats(0.05, 0.95))
+def test_less_than_asked_for_is_nothing_and_all_else_is_as_it_is(
+    one: Failure, other: Failure, least: float
+) -> None:
+    left, right = extract_traits(one), extract_traits(other)
+    found = score_similarity(left, right)
+    assert score_similarity(left, right, least) == (found if found >= least else 0.0)
 
 
 @given(FAILURES)

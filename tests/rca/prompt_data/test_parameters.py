@@ -20,6 +20,7 @@ from tests.rca.world import (
     case_at,
     made,
     rendered,
+    template,
 )
 from tests.world.analysis_world import CAUSE, AnalysisWorld, launch, make_failure, write_script
 
@@ -34,7 +35,7 @@ from interlock.rca.steps import F4, F5, FAMILIES, find_family, get_family
 from interlock.rca.taxonomy import TAXONOMY
 from interlock.rca.workspace import CheckoutSet
 from interlock.runtime.fence import MISSING
-from interlock.runtime.prompts import PROMPT_NAMES
+from interlock.runtime.prompts import PROMPT_NAMES, list_names
 from interlock.system.errors import CircuitError
 
 
@@ -343,6 +344,14 @@ def test_a_step_without_a_family_is_refused() -> None:
     assert find_family("publish") is None
     with pytest.raises(CircuitError, match="step 'publish' is not a step of the analysis"):
         made("F3", RICH | {"step": "publish"}, Case(case_id="1", step="publish"))
+
+
+@pytest.mark.parametrize("short", SHORTS)
+def test_a_prompt_needs_only_the_groups_that_it_reads(short: str) -> None:
+    case = case_at(short, all_answers=True)
+    read = {"wanted": list_names(template(short))}
+    assert set(made(short, RICH | read, case)) < {*PARAMETER_NAMES}
+    assert rendered(short, RICH | read, case) == rendered(short, RICH, case)
 
 
 def test_a_chosen_repository_is_shown_to_the_one_who_looks() -> None:

@@ -5,8 +5,9 @@ while the families stay alike as wholes, so the order of the failures does not m
 the nearest in any index that gives candidates for bands.
 """
 
+from array import array
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Protocol
 
 import msgspec
@@ -87,10 +88,10 @@ def _are_twins(one: Traits, other: Traits) -> bool:
 
 def _join_links(known: Sequence[Traits]) -> list[int]:
     """For each its family's head. Links are taken best first, so no order of theirs matters."""
-    links = sorted((-score, one, other) for one, other, score in _find_links(known))
     heads = list(range(len(known)))
     members = {at: [at] for at in heads}
-    for _, one, other in links:
+    for link in sorted(_find_links(known)):
+        one, other = divmod(link % len(known) ** 2, len(known))
         left, right = heads[one], heads[other]
         if left == right or not _are_alike_as_groups(known, members[left], members[right]):
             continue
@@ -118,22 +119,33 @@ def _sample_members(members: list[int]) -> list[int]:
     return [members[at * (len(members) - 1) // max(1, count - 1)] for at in range(count)]
 
 
-def _find_links(known: Sequence[Traits]) -> Iterator[tuple[int, int, float]]:
-    """Pairs that are alike enough, each once, among those that share a band."""
-    seen: set[tuple[int, int]] = set()
+def _find_links(known: Sequence[Traits]) -> set[int]:
+    """Pairs that are alike enough, among those that share a band. Each is one number, for there may
+    be millions: by how much it falls short of a score of 1, then the one, then the other."""
+    partners = [array("I") for _ in known]
+    links: set[int] = set()
+
+    def compare(one: int, other: int) -> bool:
+        score = score_similarity(known[one], known[other], JOIN_THRESHOLD)
+        if score:
+            links.add((_WHOLE - round(score * _WHOLE)) * len(known) ** 2 + one * len(known) + other)
+        return bool(score)
+
     for block in _find_blocks(known):
         # In canonical order what is alike stands near: of a large block neighbours are enough.
         reach = len(block) if len(block) <= MAX_SMALL_BLOCK else 1 + NEIGHBOURS
         for place, one in enumerate(block):
-            for other in block[place + 1 : place + reach]:
-                if (one, other) in seen:
-                    continue
-                seen.add((one, other))
-                score = score_similarity(known[one], known[other])
-                if score >= JOIN_THRESHOLD:
-                    yield one, other, score
+            partners[one].extend(block[place + 1 : place + reach])
         if len(block) > MAX_SMALL_BLOCK:
-            yield from _link_to_leaders(block, known)
+            _link_to_leaders(block, compare)
+    for one, others in enumerate(partners):
+        for other in set(others):
+            compare(one, other)
+    return links
+
+
+_WHOLE = 1_000_000
+"""Scores have six digits."""
 
 
 def _find_blocks(known: Sequence[Traits]) -> Iterable[tuple[int, ...]]:
@@ -145,20 +157,12 @@ def _find_blocks(known: Sequence[Traits]) -> Iterable[tuple[int, ...]]:
     return sorted({tuple(block) for block in sharing.values() if len(block) > 1})
 
 
-def _link_to_leaders(
-    block: Sequence[int], known: Sequence[Traits]
-) -> Iterator[tuple[int, int, float]]:
+def _link_to_leaders(block: Sequence[int], compare: Callable[[int, int], bool]) -> None:
     """Of a large block each is compared with the first of every kind met so far, within reason."""
     leaders: list[int] = []
     for other in block:
-        for one in leaders:
-            found = score_similarity(known[one], known[other])
-            if found >= JOIN_THRESHOLD:
-                yield one, other, found
-                break
-        else:
-            if len(leaders) < MAX_LEADERS:
-                leaders.append(other)
+        if not any(compare(one, other) for one in leaders) and len(leaders) < MAX_LEADERS:
+            leaders.append(other)
 
 
 MATCH_THRESHOLD = 0.7

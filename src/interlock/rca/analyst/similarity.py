@@ -172,12 +172,50 @@ def compare_failures(one: Traits, other: Traits) -> Similarity:
     return Similarity(_compute_chance(found), why or "little in common")
 
 
-def score_similarity(one: Traits, other: Traits) -> float:
-    """The same without the reasons: for comparing many."""
+def score_similarity(one: Traits, other: Traits, least: float = 0.0) -> float:
+    """The same without the reasons: for comparing very many. 0 where it is less than `least`,
+    which is often seen before all is compared."""
     if one.is_empty or other.is_empty:
         return 0.0
-    found = _compute_chance(_compute_features(one, other))
-    return max(found, MIN_SAME_SCORE) if one == other else found
+    if one == other:
+        return max(_compute_chance(_compute_features(one, other)), MIN_SAME_SCORE)
+    names = (
+        1.0
+        if one.test_name == other.test_name and _is_same_test(one, other)
+        else _compute_overlap(one.names, other.names)
+    )
+    innermost = _INNERMOST if one.innermost and one.innermost == other.innermost else 0.0
+    elsewhere = _ELSEWHERE if _broke_elsewhere(one, other) else 0.0
+    message = _MESSAGE if one.message and one.message == other.message else 0.0
+    own_words = _compare_words(one, other) if one.masked == other.masked else 0.0
+    specific = _SPECIFIC * own_words
+    alone = 0.0 if one.places or other.places else _ALONE * own_words
+    text = _TEXT * _weigh_text(one, other)
+    others = _NAMES * names + innermost + message + specific + alone + elsewhere
+    # What text and lines must give together; a little less, for the rounding of sums and chances.
+    missing = _find_least_sum(least) - others
+    if text + _LINES < missing:
+        return 0.0
+    lines = _LINES * _compute_weighted_overlap(one.lined, other.lined)
+    cut = max(0.0, (missing - lines) / text)
+    if cut > 1:
+        return 0.0
+    text *= Indel.normalized_similarity(one.text, other.text, score_cutoff=cut)
+    # In the order of the features: sums of floats depend on it.
+    total = text + _NAMES * names + innermost + lines + message + specific + alone + elsewhere
+    found = round(1 / (1 + math.exp(-(_START + total))), 6)
+    return found if found >= least else 0.0
+
+
+_START, _TEXT, _NAMES, _INNERMOST, _LINES, _MESSAGE, _SPECIFIC, _ALONE, _ELSEWHERE = (
+    WEIGHTS.values()
+)
+
+
+@lru_cache(maxsize=16)
+def _find_least_sum(least: float) -> float:
+    """What the features must add up to for that score, or a little less."""
+    return math.log(least / (1 - least)) - _START - 0.001 if 0 < least < 1 else -math.inf
 
 
 def _compute_chance(found: Mapping[str, float]) -> float:
@@ -185,11 +223,16 @@ def _compute_chance(found: Mapping[str, float]) -> float:
     return round(1 / (1 + math.exp(-total)), 6)
 
 
+def _compare_words(one: Traits, other: Traits) -> float:
+    """How much two messages that are one when masked say of their own."""
+    if one.masked and one.masked == other.masked:
+        return min(1.0, len(one.own_words) / _ENOUGH_WORDS)
+    return 0.0
+
+
 def _compute_features(one: Traits, other: Traits) -> dict[str, float]:
     """What the two have in common, each from 0 to 1."""
-    own_words = 0.0
-    if one.masked and one.masked == other.masked:
-        own_words = min(1.0, len(one.own_words) / _ENOUGH_WORDS)
+    own_words = _compare_words(one, other)
     return {
         "text": Indel.normalized_similarity(one.text, other.text) * _weigh_text(one, other),
         "signature": float(bool(one.places) and one.text == other.text),
@@ -244,18 +287,30 @@ def _is_same_test(one: Traits, other: Traits) -> bool:
 
 def _compute_overlap(one: frozenset[str], other: frozenset[str]) -> float:
     """Numbers and single letters tell tests apart; sharing them relates nothing."""
-    both = sum(len(word) > 1 and not word.isdigit() for word in one & other)
+    both = len(_drop_numbers(one) & other)
     return both / len(one | other) if both else 0.0
+
+
+@lru_cache(maxsize=16_384)
+def _drop_numbers(words: frozenset[str]) -> frozenset[str]:
+    return frozenset(word for word in words if len(word) > 1 and not word.isdigit())
 
 
 def _compute_weighted_overlap(one: tuple[str, ...], other: tuple[str, ...]) -> float:
     """Overlap of two lists in which the first counts most: one, a half, a third…"""
     if not one or not other:
         return 0.0
-    left = {place: 1 / at for at, place in enumerate(one, 1)}
-    right = {place: 1 / at for at, place in enumerate(other, 1)}
-    both = sum(min(weight, right[place]) for place, weight in left.items() if place in right)
-    return both / (sum(left.values()) + sum(right.values()) - both)
+    left, of_left = _weigh_places(one)
+    right, of_right = _weigh_places(other)
+    both = sum([min(left[place], right[place]) for place in left if place in right])
+    return both / (of_left + of_right - both)
+
+
+@lru_cache(maxsize=16_384)
+def _weigh_places(places: tuple[str, ...]) -> tuple[Mapping[str, float], float]:
+    """What each place counts, and all of them."""
+    found = {place: 1 / at for at, place in enumerate(places, 1)}
+    return found, sum(found.values())
 
 
 BAND_ROWS = 3
@@ -300,11 +355,17 @@ def _compute_minhash(tokens: list[str]) -> Iterator[int]:
     """Groups of the least hashes under some orders of all tokens: equal for sets alike."""
     if len(tokens) < BAND_ROWS:
         return
-    numbers = [_hash_text(token) for token in tokens]
-    least = [min([(a * number + b) % _PRIME for number in numbers]) for a, b in _ORDERS]
+    least = [min(places) for places in zip(*map(_order_token, tokens), strict=True)]
     for group in range(BAND_GROUPS):
         rows = least[group * BAND_ROWS : (group + 1) * BAND_ROWS]
         yield _hash_text(f"least {group} {rows}")
+
+
+@lru_cache(maxsize=16_384)
+def _order_token(token: str) -> tuple[int, ...]:
+    """Its place in each order."""
+    number = _hash_text(token)
+    return tuple([(a * number + b) % _PRIME for a, b in _ORDERS])
 
 
 @lru_cache(maxsize=65_536)

@@ -8,6 +8,7 @@ the frames lead to.
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 
 import msgspec
 
@@ -144,6 +145,7 @@ def read_traces(text: str) -> tuple[Trace, ...]:
     return tuple(trace for _, trace in reversed(parts))
 
 
+@lru_cache(maxsize=32)
 def read_frames(text: str) -> tuple[Frame, ...]:
     """All frames, each once: those of the root cause first, of each error the innermost first."""
     return tuple(dict.fromkeys(frame for trace in read_traces(text) for frame in trace.frames))
@@ -198,6 +200,7 @@ def _read_error_head(line: str) -> Trace:
     return Trace(found["type"], found["message"] or "") if found else Trace()
 
 
+@lru_cache(maxsize=8_192)
 def _match_shape(line: str) -> tuple[str, Frame] | None:
     for name, hint, pattern in SHAPES:
         if hint in line and (found := pattern.search(line)):
@@ -261,6 +264,7 @@ def find_owner(frame: Frame, class_name: str = "") -> str:
     return "test" if is_test_frame(frame) else "product"
 
 
+@lru_cache(maxsize=8_192)
 def is_library(frame: Frame, class_name: str = "") -> bool:
     """The makers of a library test it too: what their test's class is named after is theirs."""
     if _LIBRARY_FILE.search(frame.file):
@@ -272,6 +276,7 @@ def is_library(frame: Frame, class_name: str = "") -> bool:
     return not class_name.startswith(listed.rstrip("./"))
 
 
+@lru_cache(maxsize=8_192)
 def is_test_frame(frame: Frame) -> bool:
     return bool(_TEST_SCOPE.search(frame.scope) or _TEST_FILE.search(frame.file))
 

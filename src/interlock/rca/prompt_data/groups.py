@@ -7,8 +7,9 @@ the system under test, and `find_skew` looks for signs that they disagree.
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import timedelta
+from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
@@ -186,10 +187,9 @@ def build_envelope(subject: PromptSubject) -> dict[str, str]:
 def build_environment(subject: PromptSubject) -> dict[str, Any]:
     """The named facts of an environment where an attribute tells them, and all attributes."""
     pairs = _list_attributes(subject)
+    meant = _index_attributes(subject)
     return {
-        **subject.format_lines(
-            {name: _find_attribute(subject, keys) for name, keys in _NAMED.items()}
-        ),
+        **subject.format_lines({name: _find_first(meant, keys) for name, keys in _NAMED.items()}),
         "attributes": [
             {"key": subject.format_line(key), "value": subject.format_line(value), "of": of}
             for key, value, of in pairs[: subject.limits.attributes]
@@ -350,12 +350,21 @@ def _list_attributes(subject: PromptSubject) -> list[tuple[str, str, str]]:
 
 def _find_attribute(subject: PromptSubject, names: tuple[str, ...]) -> str:
     """The value of the first attribute of that meaning; the test's go before the launch's."""
-    found = {
+    return _find_first(_index_attributes(subject), names)
+
+
+def _index_attributes(subject: PromptSubject) -> dict[str, str]:
+    """Values by meaning."""
+    return {
         _normalize_key(key): value for key, value, _ in _list_attributes(subject) if value.strip()
     }
-    return next((found[name] for name in names if name in found), "")
 
 
+def _find_first(meant: Mapping[str, str], names: Iterable[str]) -> str:
+    return next((meant[name] for name in names if name in meant), "")
+
+
+@lru_cache(maxsize=1_024)
 def _normalize_key(text: str) -> str:
     return "".join(letter for letter in text.lower() if letter.isalnum())
 

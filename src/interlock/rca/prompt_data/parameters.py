@@ -5,7 +5,8 @@ appears only as a harmless line or inside a fenced block, never longer than ther
 was cut or is missing is said. No template is named here.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import cache
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -36,7 +37,7 @@ from interlock.rca.prompt_data.instructions import (
     read_instructions,
     select_guards,
 )
-from interlock.rca.prompt_data.subject import PromptLimits, PromptSubject
+from interlock.rca.prompt_data.subject import PARAMETER_NAMES, PromptLimits, PromptSubject
 from interlock.rca.records import (
     Checkout,
     Failure,
@@ -82,9 +83,11 @@ def build_parameters(
     taxonomy: Taxonomy = TAXONOMY,
     fence: str,
     limits: PromptLimits = PromptLimits(),  # noqa: B008 - frozen
+    wanted: Collection[str] = PARAMETER_NAMES,
 ) -> dict[str, Any]:
-    """All groups of parameters for one prompt. `fence` is 8 to 64 hexadecimal digits of chance,
-    new for each prompt; `siblings_total` counts the other failures of the launch."""
+    """The groups of parameters for one prompt, at least those `wanted`. `fence` is 8 to 64
+    hexadecimal digits of chance, new for each prompt; `siblings_total` counts the other failures
+    of the launch."""
     others = [each for each in siblings if each.id != failure.id]
     subject = PromptSubject(
         failure=failure,
@@ -99,45 +102,77 @@ def build_parameters(
         fence=PromptFence(fence, limits.value),
         limits=limits,
     )
-    found = _build_groups(subject)
+    found = _Groups(subject)
     pieces = fill_blocks(subject, found, limits.prompt - _count_own_characters(subject))
-    found["failure"] |= _fence_texts(subject, pieces)
+    if "failure" in wanted:
+        found["failure"] |= _fence_texts(subject, pieces)
     found["data"] = {name: pieces[name].text if name in pieces else "" for name in BLOCKS}
     found["missing"] = _list_missing(subject)
     found["guards"] = _describe_guards(
         select_guards(subject.family.short, _find_conditions(subject, found, pieces))
     )
     found["notes"] = _write_notes(subject, found, pieces)
-    return found
+    names = (*_GROUPS, "data", "missing", "guards", "notes")
+    return {name: found[name] for name in names if name in wanted}
 
 
-def _build_groups(subject: PromptSubject) -> dict[str, Any]:
-    fields = read_instructions().artifacts[subject.family.name]
+class _Groups(dict[str, Any]):
+    """Groups by name, each made when it is first asked for."""
+
+    def __init__(self, subject: PromptSubject) -> None:
+        super().__init__()
+        self._subject = subject
+
+    def __missing__(self, name: str) -> Any:
+        self[name] = found = _GROUPS[name](self._subject)
+        return found
+
+
+def _build_taxonomy(subject: PromptSubject) -> dict[str, str]:
     return {
-        "identity": groups.build_identity(subject),
-        "envelope": groups.build_envelope(subject),
-        "env": groups.build_environment(subject),
-        "git": groups.build_git(subject),
-        "failure": groups.build_failure(subject),
-        "timestamps": groups.build_timestamps(subject),
-        "siblings": groups.build_siblings(subject),
-        "workspace": groups.build_workspace(subject),
-        "urls": groups.build_urls(subject),
-        "prior": recollection.build_prior(subject),
-        "history": recollection.build_history(subject),
-        "digest": recollection.build_digest(subject),
-        "taxonomy": {
-            "text": subject.taxonomy.format_all(),
-            "defect_types": subject.taxonomy.format_codes(),
-            "symptom_categories": subject.taxonomy.format_categories(),
-        },
-        "artifact_schema": {
-            "text": format_schema(fields),
-            "example": format_example(fields),
-            "fields": [msgspec.structs.asdict(field) for field in fields],
-        },
-        "fence": {"mark": subject.fence.mark, "note": subject.fence.note},
+        "text": subject.taxonomy.format_all(),
+        "defect_types": subject.taxonomy.format_codes(),
+        "symptom_categories": subject.taxonomy.format_categories(),
     }
+
+
+def _build_schema(subject: PromptSubject) -> dict[str, Any]:
+    return {**_describe_schema(subject.family.name)}
+
+
+@cache
+def _describe_schema(family: str) -> Mapping[str, Any]:
+    fields = read_instructions().artifacts[family]
+    return {
+        "text": format_schema(fields),
+        "example": format_example(fields),
+        "fields": [msgspec.structs.asdict(field) for field in fields],
+    }
+
+
+def _build_fence(subject: PromptSubject) -> dict[str, str]:
+    return {"mark": subject.fence.mark, "note": subject.fence.note}
+
+
+_GROUPS: Final[Mapping[str, Callable[[PromptSubject], Any]]] = MappingProxyType(
+    {
+        "identity": groups.build_identity,
+        "envelope": groups.build_envelope,
+        "env": groups.build_environment,
+        "git": groups.build_git,
+        "failure": groups.build_failure,
+        "timestamps": groups.build_timestamps,
+        "siblings": groups.build_siblings,
+        "workspace": groups.build_workspace,
+        "urls": groups.build_urls,
+        "prior": recollection.build_prior,
+        "history": recollection.build_history,
+        "digest": recollection.build_digest,
+        "taxonomy": _build_taxonomy,
+        "artifact_schema": _build_schema,
+        "fence": _build_fence,
+    }
+)
 
 
 def _count_own_characters(subject: PromptSubject) -> int:
@@ -145,7 +180,7 @@ def _count_own_characters(subject: PromptSubject) -> int:
     table = read_instructions()
     guards = select_guards(subject.family.short, table.conditions)
     guard_length = sum(len(guard.sentence) + len(guard.mark) + 6 for guard in guards)
-    schema = len(format_schema(table.artifacts[subject.family.name]))
+    schema = len(_describe_schema(subject.family.name)["text"])
     return (
         _PROSE
         + guard_length
@@ -269,21 +304,24 @@ class PromptDataReader:
         place: CasePosition | None,
         fence: str,
         ranges: Mapping[str, TestRange] = MappingProxyType({}),
+        wanted: Collection[str] = PARAMETER_NAMES,
     ) -> dict[str, Any]:
-        """All groups of parameters for the step where the case stands."""
+        """The groups of parameters for the step where the case stands, at least those `wanted`."""
         members = self._list_cases(place) if place else []
         launch = self.read_launch(place)
+        shows = "siblings" in wanted or get_family(case.step).short in BLOCKS["siblings"].families
         return build_parameters(
             failure=failure,
             launch=launch,
             repos=self._workspace.list_checkouts(launch, ranges),
-            siblings=self._read_siblings(members, case.case_id),
+            siblings=self._read_siblings(members, case.case_id) if shows else (),
             siblings_total=max(0, len(members) - 1),
             case=case,
             step=case.step,
             history=self._read_history(place, case.step) if place else PriorKnowledge(),
             taxonomy=self._taxonomy,
             fence=fence,
+            wanted=wanted,
         )
 
     def read_launch(self, place: CasePosition | None) -> Launch | None:

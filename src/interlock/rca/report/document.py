@@ -4,7 +4,7 @@ Nothing of the findings is cut in the JSON: what other documents leave out is in
 findings give the same documents, byte for byte.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -62,9 +62,10 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
     findings: Findings
 
 
-def render_json(outline: Outline) -> bytes:
-    """`report.json`."""
-    return insert_cases(encode_document(outline), outline) + b"\n"
+def render_json(outline: Outline) -> Iterator[bytes]:
+    """`report.json`, piece by piece."""
+    yield from insert_cases(encode_document(outline), outline)
+    yield b"\n"
 
 
 def encode_document(outline: Outline) -> dict[str, Any]:
@@ -80,19 +81,19 @@ def encode_document(outline: Outline) -> dict[str, Any]:
 _NO_CASES = b'\n    "cases": []'
 
 
-def insert_cases(fields: Mapping[str, Any], outline: Outline) -> bytes:
+def insert_cases(fields: Mapping[str, Any], outline: Outline) -> Iterator[bytes]:
     """The text of an object that holds a document, with its cases. These are written one by one: as
-    plain values, all cases of a very red night would fill much memory."""
+    plain values or one text, all cases of a very red night would fill much memory."""
     text = msgspec.json.format(msgspec.json.encode(fields), indent=2)
     if not outline.findings.cases:
-        return text
+        yield text
+        return
     before, _, after = text.partition(_NO_CASES)
-    written = bytearray(before + b'\n    "cases": [')
-    for case in outline.findings.cases:
+    yield before + b'\n    "cases": ['
+    for number, case in enumerate(outline.findings.cases):
         body = msgspec.json.format(_encode_case(case), indent=2).replace(b"\n", b"\n      ")
-        written += b"\n      " + body + b","
-    written[-1:] = b"\n    ]" + after
-    return bytes(written)
+        yield (b",\n      " if number else b"\n      ") + body
+    yield b"\n    ]" + after
 
 
 def _encode_case(case: CaseFinding) -> bytes:
@@ -165,14 +166,15 @@ def render_pages(overview: Outline) -> Iterator[tuple[str, bytes]]:
         yield name, page.encode()
 
 
-def render_documents(findings: Findings) -> Iterator[tuple[str, bytes]]:
-    """Every file with its path below the report's folder, first the one by which the folder is
-    known for a report. The data of a very red night fill much memory: a file is made when asked
-    for."""
+def render_documents(findings: Findings) -> Iterator[tuple[str, Iterable[bytes]]]:
+    """Every file, in pieces, with its path below the report's folder, first the one by which the
+    folder is known for a report. The data of a very red night fill much memory: a file is made
+    when asked for."""
     overview = build_outline(findings)
     yield "report.json", render_json(overview)
-    yield from render_pages(overview)
-    yield "report.md", render_markdown(overview).encode()
-    yield "regression-report.md", render_regressions(overview).encode()
+    for name, page in render_pages(overview):
+        yield name, (page,)
+    yield "report.md", (render_markdown(overview).encode(),)
+    yield "regression-report.md", (render_regressions(overview).encode(),)
     for name, text in render_drafts(overview).items():
-        yield name, text.encode()
+        yield name, (text.encode(),)
