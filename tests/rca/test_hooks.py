@@ -82,9 +82,10 @@ def test_no_failure_is_its_own_sibling(room: AnalysisWorld) -> None:
 
         for number, name in ((1, "alpha"), (2, "beta")):
             case = Case(f"C{number}", F1, input={"id": name, "test_name": name})
-            visible = work.prompt_values(number, case, NO_CONTEXT)["siblings"]
-            assert [each["id"] for each in visible["list"]] == [f"C{3 - number}"]
-            assert (visible["total"], visible["left_out"]) == (1, 0)
+            visible = work.prompt_values(number, case, NO_CONTEXT)["data"]["siblings"]
+            assert f"id: C{3 - number};" in visible
+            assert f"id: C{number};" not in visible
+            assert "more" not in visible
 
     room.take_in(launch(make_failure("alpha"), make_failure("beta")))
     room.work_on(write_script(), meet=meet)

@@ -41,6 +41,8 @@ class FamilyQueue:
         self._states: dict[str, FamilyMember] = {}
         self._triaging: set[str] = set()
         self._investigating: set[str] = set()
+        self._held: dict[str, set[str]] = {}
+        """Who is held back, by family: families may be large, and most have nobody who is."""
         self._changed: dict[str, None] = {}
         self._to_compare: dict[str, None] = {}
         self._to_review: dict[str, str] = {}
@@ -75,7 +77,9 @@ class FamilyQueue:
         _set_membership(
             self._investigating, case_id, is_open and member.worked and member.step in _PLACES
         )
-        self._changed[self._family_of.get(case_id, "")] = None
+        family = self._family_of.get(case_id, "")
+        _set_membership(self._held.setdefault(family, set()), case_id, member.held)
+        self._changed[family] = None
 
     def release_cases(self) -> list[str]:
         """Who may go on: nobody while cases are being triaged, then family by family; those that
@@ -86,10 +90,12 @@ class FamilyQueue:
         gone = [
             name
             for family in changed
+            if self._held.get(family)
             for name in self._release_family(self._members.get(family, []))
         ]
         for name in gone:
             self._states[name].held = False
+            self._held[self._family_of.get(name, "")].discard(name)
             self._states[name].worked = True
             self._investigating.add(name)
         if not self._investigating:
@@ -126,8 +132,6 @@ class FamilyQueue:
 
     def _release_family(self, members: list[str]) -> list[str]:
         waiting = [name for name in members if name in self._states and self._states[name].held]
-        if not waiting:
-            return []
         if any(self._is_found(name) for name in members):
             return waiting
         busy = any(self._is_at_work(name) for name in members)

@@ -90,7 +90,11 @@ def _join_links(known: Sequence[Traits]) -> list[int]:
     """For each its family's head. Links are taken best first, so no order of theirs matters."""
     heads = list(range(len(known)))
     members = {at: [at] for at in heads}
+    before = -1
     for link in sorted(_find_links(known)):
+        if link == before:
+            continue
+        before = link
         one, other = divmod(link % len(known) ** 2, len(known))
         left, right = heads[one], heads[other]
         if left == right or not _are_alike_as_groups(known, members[left], members[right]):
@@ -119,16 +123,19 @@ def _sample_members(members: list[int]) -> list[int]:
     return [members[at * (len(members) - 1) // max(1, count - 1)] for at in range(count)]
 
 
-def _find_links(known: Sequence[Traits]) -> set[int]:
-    """Pairs that are alike enough, among those that share a band. Each is one number, for there may
-    be millions: by how much it falls short of a score of 1, then the one, then the other."""
+def _find_links(known: Sequence[Traits]) -> "array[int]":
+    """Pairs that are alike enough, among those that share a band; some come twice. Each is one
+    number, for there may be millions: by how much it falls short of a score of 1, then the one,
+    then the other."""
     partners = [array("I") for _ in known]
-    links: set[int] = set()
+    links = array("q")  # up to four million failures
 
     def compare(one: int, other: int) -> bool:
         score = score_similarity(known[one], known[other], JOIN_THRESHOLD)
         if score:
-            links.add((_WHOLE - round(score * _WHOLE)) * len(known) ** 2 + one * len(known) + other)
+            links.append(
+                (_WHOLE - round(score * _WHOLE)) * len(known) ** 2 + one * len(known) + other
+            )
         return bool(score)
 
     for block in _find_blocks(known):

@@ -25,6 +25,8 @@ from interlock.system.text import strip_colours
 
 _BLOCK = 1 << 18
 _DIGITS = b"0123456789"
+_SLASHES = bytes.maketrans(b"/", b" ")
+_NAME_ENDS = (b":", b":\r")
 _ZEROS = bytes.maketrans(b"123456789", b"000000000")
 _MOST_WORDS = 200_000
 _TO_TESTS, _TO_JOB = 1, 2
@@ -79,15 +81,23 @@ class _Scanner:
         shapes = block.translate(None, _DIGITS).split(b"\n")
         if not lines[-1]:
             del lines[-1]
+        # A path is a word that comes once; its parts come again and again.
+        parts = block.translate(_SLASHES, _DIGITS).split(b"\n")
+        knows = self._dead.issuperset
         is_listening = tests.is_listening or job.is_listening
         skipped, is_blank = 0, True
-        for raw, shape in zip(lines, shapes, strict=False):
-            is_dead = not is_listening and (shape in idle or self._is_dead(shape))
-            means = 0 if is_dead else self._judge_line(raw)
-            if not (means or is_listening):
-                skipped += 1
-                is_blank = is_blank and not raw.strip()
-                continue
+        for raw, shape, part in zip(lines, shapes, parts, strict=False):
+            if not is_listening:
+                # Most lines end here; the rest is asked only about words that are new.
+                is_dead = shape in idle or (
+                    knows(part[:_READ].split()) and not shape.endswith(_NAME_ENDS)
+                )
+                if is_dead or self._is_dead(shape) or not (means := self._judge_line(raw)):
+                    skipped += 1
+                    is_blank = is_blank and not raw.strip()
+                    continue
+            else:
+                means = self._judge_line(raw)
             if skipped:
                 self._skip(skipped, is_blank=is_blank)
                 skipped, is_blank = 0, True
@@ -110,8 +120,7 @@ class _Scanner:
 
     def _is_dead(self, shape: bytes) -> bool:
         """Whether no word of the line can mean anything."""
-        words = shape[:_READ].split()
-        if not (self._dead.issuperset(words) or self._are_dead(words)) or _may_end_name(shape):
+        if not self._are_dead(shape[:_READ].split()) or _may_end_name(shape):
             return False
         if len(self._idle) < MOST_SHAPES:
             self._idle.add(shape)
@@ -124,7 +133,6 @@ class _Scanner:
             self._dead.clear()
             self._alive.clear()
         for word in words:
-            # A path is a word that comes once; its parts come again and again.
             for part in word.split(b"/"):
                 if part not in self._dead:
                     if _may_matter(part):
@@ -199,7 +207,7 @@ def _may_matter(word: bytes) -> bool:
 
 def _may_end_name(shape: bytes) -> bool:
     """Whether it may be the name of a group of tests, which ends with a colon."""
-    return shape.endswith((b":", b":\r")) and len(shape) < _READ
+    return shape.endswith(_NAME_ENDS) and len(shape) < _READ
 
 
 def _read_blocks(stream: BinaryIO) -> Iterator[bytes]:
