@@ -84,6 +84,7 @@ def measure_analysis() -> int:
     contest.measure_recall(times=1)
     contest.measure_supervision(times=1, seconds=10)
     contest.measure_analysis(times=1)
+    contest.measure_reach()
     shutil.rmtree(WORKDIR, ignore_errors=True)
     text = analysis_page(Results(contest.samples), machine(ROOT))
     print(text)

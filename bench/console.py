@@ -154,6 +154,11 @@ def measure(workdir: Path, size: int) -> dict[str, dict[str, float]]:
     return found
 
 
+def measure_speeds(workdir: Path) -> dict[str, float]:
+    """MB per second of CPU, by shape."""
+    return {name: found["mb_s"] for name, found in measure(workdir, 100 * MB).items()}
+
+
 if __name__ == "__main__":
     megabytes = int(sys.argv[2]) if len(sys.argv) > 2 else 100
     for name, speeds in measure(Path(sys.argv[1]), megabytes * MB).items():

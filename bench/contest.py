@@ -13,13 +13,16 @@ from pathlib import Path
 
 from bench import (
     analysis,
+    console,
     files,
     history,
     junit,
     limits,
+    long_repository,
     protocol,
     reading,
     recall,
+    red_night,
     supervision,
     templates,
 )
@@ -147,6 +150,23 @@ class Contest:
             self.samples.append(Sample("interlock", "analysis", number, values))
             shown = "  ".join(f"{name} {value:,.4g}" for name, value in values.items())
             self._say(f"round {number}  analysis  {shown}")
+
+    def measure_reach(self) -> None:
+        """What is large: console logs of every shape, a long history, a very red night."""
+        measures: tuple[tuple[str, Callable[[Path], dict[str, float]]], ...] = (
+            ("console", console.measure_speeds),
+            ("long-repository", long_repository.measure),
+            ("red-night", red_night.measure_apart),
+        )
+        for measure, run in measures:
+            try:
+                values = run(self._fresh_workdir())
+            except (OSError, ValueError, subprocess.SubprocessError) as error:
+                self.rejections.append(f"interlock, {measure}: {error}")
+                continue
+            self.samples.append(Sample("interlock", measure, 1, values))
+            shown = "  ".join(f"{name} {value:,.4g}" for name, value in values.items())
+            self._say(f"{measure}  {shown}")
 
     def measure_history(self, times: int) -> None:
         """A long history of git, read for the first time and again; beside git's own telling."""

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 
+from bench.console import SHAPES
 from bench.files import MODES
 from bench.history import AGAIN, FIRST
 from bench.results import Results, Spread, ratio, spread
@@ -295,4 +296,8 @@ def analysis_page(results: Results, about: dict[str, str]) -> str:
         templates=templates_table(results),
         history=history_table(results),
         supervision=supervision_table(results),
+        consoles=table(
+            ["console log", "MB for each second of CPU"],
+            [[name, cell(results.spread("interlock", "console", name))] for name in SHAPES],
+        ),
     )
