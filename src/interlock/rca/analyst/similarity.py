@@ -191,7 +191,8 @@ def score_similarity(one: Traits, other: Traits, least: float = 0.0) -> float:
     specific = _SPECIFIC * own_words
     alone = 0.0 if one.places or other.places else _ALONE * own_words
     text = _TEXT * _weigh_text(one, other)
-    others = _NAMES * names + innermost + message + specific + alone + elsewhere
+    signature = _SIGNATURE if one.places and one.text == other.text else 0.0
+    others = signature + _NAMES * names + innermost + message + specific + alone + elsewhere
     # What text and lines must give together; a little less, for the rounding of sums and chances.
     missing = _find_least_sum(least) - others
     if text + _LINES < missing:
@@ -202,14 +203,24 @@ def score_similarity(one: Traits, other: Traits, least: float = 0.0) -> float:
         return 0.0
     text *= Indel.normalized_similarity(one.text, other.text, score_cutoff=cut)
     # In the order of the features: sums of floats depend on it.
-    total = text + _NAMES * names + innermost + lines + message + specific + alone + elsewhere
+    total = text + signature + _NAMES * names + innermost + lines + message
+    total += specific + alone + elsewhere
     found = round(1 / (1 + math.exp(-(_START + total))), 6)
     return found if found >= least else 0.0
 
 
-_START, _TEXT, _NAMES, _INNERMOST, _LINES, _MESSAGE, _SPECIFIC, _ALONE, _ELSEWHERE = (
-    WEIGHTS.values()
-)
+(
+    _START,
+    _TEXT,
+    _SIGNATURE,
+    _NAMES,
+    _INNERMOST,
+    _LINES,
+    _MESSAGE,
+    _SPECIFIC,
+    _ALONE,
+    _ELSEWHERE,
+) = WEIGHTS.values()
 
 
 @lru_cache(maxsize=16)
