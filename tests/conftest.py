@@ -37,6 +37,9 @@ if "PYTEST_XDIST_WORKER" not in os.environ:
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+LONGEST_TEST = 600.0
+"""Seconds after which an async test has failed: it waits for something that will not come."""
+
 settings.register_profile(
     "steady",
     deadline=None,
@@ -88,9 +91,11 @@ def on_both_databases(db: "DatabaseAddress", monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    """An async test is run in an event loop of its own."""
+    """An async test is run in an event loop of its own, and fails where it would wait for ever."""
     if not inspect.iscoroutinefunction(pyfuncitem.obj):
         return None
     names = inspect.signature(pyfuncitem.obj).parameters
-    asyncio.run(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in names}))
+    test = pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in names})
+    longest = None if pyfuncitem.get_closest_marker("soak") else LONGEST_TEST
+    asyncio.run(asyncio.wait_for(test, longest))
     return True
