@@ -91,8 +91,10 @@ def test_sessions_move_between_hosts_with_their_checkpoint(
         with started(fleet.world, *EPIC) as running:
             hanging = fleet.script.with_suffix(".hangs")
             until(lambda: hanging.exists() and hanging.read_text(), "the third session hangs")
-            shown = fleet.world.say("workers").out
-            assert "epic-3 SESSION (session) for" in shown, shown
+            until(  # as of the worker's last heartbeat
+                lambda: "epic-3 SESSION (session) for" in fleet.world.say("workers").out,
+                "what it does is shown",
+            )
             two, others = fleet.host("two")
             with started(two, *others) as second:
                 hear(second, "is ready")
