@@ -21,7 +21,7 @@ async def check_crash(carrier: Carrier, ask: Ask, folder: Path) -> None:
         guard.start(replies.put_nowait)
         guard.send([ask])
         reply = await asyncio.wait_for(replies.get(), 120)
-        guard.settle(ask.dispatch_id, reply.reason)
+        guard.settle([(ask.dispatch_id, reply.reason)])
         await guard.close()
     [file] = (folder / "crashes").iterdir()
     reason = f"an internal error in Interlock: KeyError: 'story_id'; the traceback is in {file}"

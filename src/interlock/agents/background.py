@@ -10,7 +10,7 @@ ever end. Carriers that know better which dispatch failed say so with `report_er
 import asyncio
 import traceback
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from hashlib import blake2b
@@ -153,25 +153,35 @@ class CarrierGuard:
     def start(self, deliver: Deliver) -> None:
         """What fails here fails for the caller: without its carriers a run cannot begin."""
         self._deliver = deliver
-        with self._as_guard():
+        token = _GUARD.set(self)
+        try:
             self._carrier.start(deliver)
+        finally:
+            _GUARD.reset(token)
 
     def send(self, asks: Sequence[Ask]) -> None:
         dispatch_ids = [ask.dispatch_id for ask in asks]
         self._open.update(dispatch_ids)
-        with self._as_guard():
-            try:
-                self._carrier.send(asks)
-            except Exception as error:
-                report_error(error, *dispatch_ids)
+        token = _GUARD.set(self)
+        try:
+            self._carrier.send(asks)
+        except Exception as error:
+            report_error(error, *dispatch_ids)
+        finally:
+            _GUARD.reset(token)
 
-    def settle(self, dispatch_id: int, error: str) -> None:
-        self._open.discard(dispatch_id)
-        with self._as_guard():
-            try:
-                self._carrier.settle(dispatch_id, error)
-            except Exception as problem:
-                report_error(problem)
+    def settle(self, settled: Iterable[tuple[int, str]]) -> None:
+        """These dispatches are decided, by an answer or, as the text says, without one."""
+        token = _GUARD.set(self)
+        try:
+            for dispatch_id, error in settled:
+                self._open.discard(dispatch_id)
+                try:
+                    self._carrier.settle(dispatch_id, error)
+                except Exception as problem:
+                    report_error(problem)
+        finally:
+            _GUARD.reset(token)
 
     async def close(self) -> None:
         await self._carrier.close()
@@ -183,14 +193,6 @@ class CarrierGuard:
             self._open.discard(dispatch_id)
             self._deliver(Reply(dispatch_id, failure=CRASH, reason=reason))
         return ended
-
-    @contextmanager
-    def _as_guard(self) -> Iterator[None]:
-        token = _GUARD.set(self)
-        try:
-            yield
-        finally:
-            _GUARD.reset(token)
 
 
 class CrashReporter:

@@ -224,12 +224,14 @@ def ready(
 
 def _merge_queues(suite: Schedule, names: Sequence[str], most: int | None) -> list[_Place]:
     """The first of all who wait for these roles, as far as each role has places."""
+    if not names:
+        return []
     queues = [
         _list_allowed(suite, name, _find_smaller(most, _count_free(suite, suite.roles[name])))
         for name in names
     ]
-    if len(queues) <= 1:
-        return queues[0] if queues else []
+    if len(queues) == 1:
+        return queues[0]
     return list(islice(merge(*queues), most))
 
 

@@ -356,17 +356,20 @@ class Journal:
     def _build_rare_rows(self, batch: TurnWrites) -> list[tuple[str, list[Any]]]:
         """What most batches have none of."""
         run_id, at = self.run_id, batch.at
-        found: list[tuple[str, list[Any]]] = [
-            (_PAUSE, [_build_pause(run_id, each, at) for each in batch.pauses]),
-            (_CALL, [_build_call(run_id, *each, at) for each in batch.calls]),
-            (_INQUIRY, [(i.question_id, run_id, i.kind, i.about, at) for i in batch.inquiries]),
-            (
-                _INQUIRY_ANSWERED,
-                [(at, t.by, t.answer.decode(), t.question_id) for t in batch.inquiry_answers],
-            ),
-            (_WORKED, [(w.day, run_id, w.role, w.seconds) for w in batch.worked]),
-        ]
-        return [(statement, many) for statement, many in found if many]
+        rows: list[tuple[str, list[Any]]] = []
+        if batch.pauses:
+            rows.append((_PAUSE, [_build_pause(run_id, each, at) for each in batch.pauses]))
+        if batch.calls:
+            rows.append((_CALL, [_build_call(run_id, *each, at) for each in batch.calls]))
+        if batch.inquiries:
+            asked = [(i.question_id, run_id, i.kind, i.about, at) for i in batch.inquiries]
+            rows.append((_INQUIRY, asked))
+        if answers := batch.inquiry_answers:
+            answered = [(at, each.by, each.answer.decode(), each.question_id) for each in answers]
+            rows.append((_INQUIRY_ANSWERED, answered))
+        if batch.worked:
+            rows.append((_WORKED, [(w.day, run_id, w.role, w.seconds) for w in batch.worked]))
+        return rows
 
     def _build_refusal(self, refusal: Refusal, at: float) -> Sequence[Any]:
         content = refusal.content[:_MAX_REFUSED]

@@ -79,7 +79,13 @@ class Outbox:
         self._pauses = RateLimitPauses(carriers, clock, wake_up, run_id, pauses)
         self._open: dict[int, Ask] = {}
         self._to_send: dict[int, Ask] = {}
-        self._to_settle: list[tuple[Ask, str]] = []
+        self._to_settle: dict[int, list[tuple[int, str]]] = {}
+        """By carrier: the dispatches that it need not work on any more, and why."""
+        self._forgetful = {
+            id(carrier)
+            for carrier in carriers.values()
+            if isinstance(carrier, ForgetsPrompts) and carrier.forgets_prompts()
+        }
         for carrier in map(find_last_carrier, carriers.values()):
             if isinstance(carrier, HasRoleCapacity):
                 carrier.wake_up = wake_up
@@ -161,7 +167,7 @@ class Outbox:
 
     def send_again(self, ask: Ask) -> None:
         """What came back cannot be used: the same goes out anew, and its time runs on."""
-        self._to_settle.append((ask, ""))
+        self._tell_settled(ask)
         self._to_send[ask.dispatch_id] = ask
 
     def settle(self, ask: Ask, error: str, at: float) -> None:
@@ -190,6 +196,8 @@ class Outbox:
         """What waited for the end of a rate limit goes out, as far as there are places."""
         if self._pauses.closed_roles:
             self._pauses.refresh(at)
+        elif not self._pauses.waiting:
+            return
         for ask in self._pauses.list_due():
             if self._schedule.places is not None and self._schedule.busy >= self._schedule.places:
                 return
@@ -202,31 +210,34 @@ class Outbox:
         return [ask for ask in overdue if ask is not None]
 
     def publish(self) -> None:
-        """Tell the carriers, now that it is committed; each gets its dispatches at once."""
-        for ask, error in self._to_settle:
-            self._guards[id(self._carriers[ask.role])].settle(ask.dispatch_id, error)
+        """Tell the carriers, now that it is committed; each hears of all its dispatches at once."""
+        settled, sent = self._to_settle, self._to_send
+        self._to_settle, self._to_send = {}, {}
+        for carrier, pairs in settled.items():
+            self._guards[carrier].settle(pairs)
         batches: dict[int, list[Ask]] = {}
-        for ask in self._to_send.values():
+        for ask in sent.values():
             batches.setdefault(id(self._carriers[ask.role]), []).append(ask)
-        self._to_settle = []
-        self._to_send = {}
         for carrier, asks in batches.items():
             self._guards[carrier].send(asks)
-            self._drop_prompts(asks)
+            if carrier in self._forgetful:
+                self._drop_prompts(asks)
 
     def _drop_prompts(self, asks: Iterable[Ask]) -> None:
         """Questions to people may be many, and may stay open for days."""
         for ask in asks:
-            carrier = self._carriers[ask.role]
-            is_kept = not (isinstance(carrier, ForgetsPrompts) and carrier.forgets_prompts())
-            if ask.dispatch_id in self._open and not is_kept:
+            if ask.dispatch_id in self._open:
                 self._open[ask.dispatch_id] = msgspec.structs.replace(ask, prompt="")
 
     def _recall(self, ask: Ask, error: str) -> None:
         """Nobody needs to work on it any more, and no time runs."""
         self._to_send.pop(ask.dispatch_id, None)
         self._deadlines.drop(ask.dispatch_id)
-        self._to_settle.append((ask, error))
+        self._tell_settled(ask, error)
+
+    def _tell_settled(self, ask: Ask, error: str = "") -> None:
+        carrier = id(self._carriers[ask.role])
+        self._to_settle.setdefault(carrier, []).append((ask.dispatch_id, error))
 
     def _give_up_place(self, ask: Ask, at: float) -> None:
         self._schedule.mark_answered(ask.case_id)
