@@ -222,6 +222,27 @@ def test_a_resolved_symptom_is_never_a_hit(room: AnalysisWorld) -> None:
     assert recalled(room, make_failure("alpha")) == ("H3", 0.6)
 
 
+@pytest.mark.parametrize("passed_since", [True, False])
+def test_what_passed_since_is_a_regression_and_its_new_culprit_is_found(
+    room: AnalysisWorld, tmp_path: Path, passed_since: bool
+) -> None:
+    sample = SampleRepository(tmp_path / "boat")
+    first = sample.git.commit("Weigh the anchor", {"hull/keel.py": BROKEN})
+    agreed = terms(sample.git.folder, green=sample.green)
+    room.take_in(launch(weigh()), name="before")
+    room.work_on(None, agreed)
+    approve_all(room, agreed)
+    fixed = sample.git.commit("Weigh it as before", {"hull/keel.py": KEEL})
+    again = sample.git.commit("Weigh the anchor again", {"hull/keel.py": BROKEN})
+    agreed = terms(sample.git.folder, green=fixed if passed_since else sample.green)
+    opened = room.take_in(launch(weigh(), launch_id="L2"), name="now")
+    room.work_on(None, agreed, run_id=opened.run_id)
+    (found,) = room.findings(agreed, opened.run_id).cases
+    told = (room.rules("C1", opened.run_id)[0], found.regression, found.suspects[0].commit)
+    assert told == (("H3", True, again) if passed_since else ("H1", False, first))
+    assert room.faults() == []
+
+
 def test_what_nobody_agreed_on_is_no_match(room: AnalysisWorld) -> None:
     room.take_in(launch(make_failure("alpha")), name="before")
     room.work_on(write_script({F5: {"silent": True}}))

@@ -16,7 +16,7 @@ from interlock.rca.knowledge.suites import find_position
 from interlock.rca.known_causes import (
     EXACT_CONFIDENCE,
     MAX_MATCHES,
-    MAX_RESOLVED_CONFIDENCE,
+    MAX_REGRESSION_CONFIDENCE,
     OTHER_VERSION_FACTOR,
     KnownCauses,
     PriorMatch,
@@ -142,21 +142,22 @@ def test_what_slept_is_worth_half_and_a_regression() -> None:
     assert "worth half" in found["reasoning"]
 
 
+@pytest.mark.parametrize("gone", ["is_resolved", "passed_since"])
 @given(st.floats(UNSURE_THRESHOLD, 1), st.booleans(), st.booleans(), st.booleans())
-def test_what_was_resolved_is_never_a_hit(
-    likeness: float, exact: bool, dormant: bool, other_version: bool
+def test_what_was_gone_is_never_a_hit(
+    gone: str, likeness: float, exact: bool, dormant: bool, other_version: bool
 ) -> None:
     resolved = memory(
         likeness=likeness,
         is_exact=exact,
         is_dormant=dormant,
         is_other_version=other_version,
-        is_resolved=True,
+        **{gone: True},
     )
     found = build_recall_answer([resolved])
     assert found["match"]
     assert found["is_regression"]
-    assert found["confidence"] <= MAX_RESOLVED_CONFIDENCE < HIT
+    assert found["confidence"] <= MAX_REGRESSION_CONFIDENCE < HIT
 
 
 def test_a_near_one_is_as_sure_as_it_is_alike() -> None:

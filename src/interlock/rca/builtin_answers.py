@@ -231,6 +231,7 @@ class BuiltinAnalyst:
                     is_dormant=memory.symptom.status == "dormant",
                     is_resolved=memory.symptom.status == "resolved"
                     or bool(cause and cause.status in ("resolved", "verified")),
+                    passed_since=cause is not None and self._has_passed_since(ask, cause),
                     seen=memory.symptom.occurrence_count,
                     rca_id=cause.rca_id if cause else 0,
                     title=cause.title if cause else "",
@@ -238,6 +239,15 @@ class BuiltinAnalyst:
                 )
             )
         return found
+
+    def _has_passed_since(self, ask: Ask, cause: Rca) -> bool:
+        """Whether the tests passed with the commit that is known for this cause: then it was gone,
+        and something has brought it back."""
+        first = next(iter(self._clues.list_suspects(cause)), None)
+        if first is None or first.score < CLEAR_SUSPECT or self._clues.is_unsteady(ask):
+            return False
+        found = self._clues.find_range(ask, first.repo)
+        return self._hooks.workspace.has_passed_with(first.repo, first.commit, found)
 
     def _answer_triage(self, ask: Ask, case: Case, failure: Failure) -> dict[str, Any]:
         kind = self._clues.find_kind(ask, failure)

@@ -37,6 +37,8 @@ class Triaged(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     clock_skew: bool
     cascade: bool
     notes: str
+    came_back: int = 0
+    """A symptom that was gone: if it is the case's own, the failure is a regression."""
 
 
 class Investigated(msgspec.Struct, frozen=True, kw_only=True, tag=True):
@@ -132,7 +134,7 @@ def list_effects(
         case "recall":
             return (_make_recalled(data),)
         case "triage":
-            return (_make_triaged(data),)
+            return (_make_triaged(case, data),)
         case "investigate":
             return (_make_investigated(case, decision, data, taxonomy),)
         case "link":
@@ -152,7 +154,8 @@ def _make_recalled(data: Mapping[str, Any]) -> Effect:
     )
 
 
-def _make_triaged(data: Mapping[str, Any]) -> Effect:
+def _make_triaged(case: Case, data: Mapping[str, Any]) -> Effect:
+    candidate = case.context.get("recall_candidate", {})
     return Triaged(
         category=data["symptom_category"],
         severity=data.get("severity", ""),
@@ -162,6 +165,7 @@ def _make_triaged(data: Mapping[str, Any]) -> Effect:
         clock_skew=data.get("clock_skew_suspected", False),
         cascade=data.get("cascade_suspected", False),
         notes=data.get("data_quality_notes", ""),
+        came_back=candidate.get("symptom_id", 0) if candidate.get("is_regression") else 0,
     )
 
 

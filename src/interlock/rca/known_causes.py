@@ -1,8 +1,9 @@
 """Known causes: what the store knows that may be about a failure, and what that is worth to F0.
 
 Exact matches are found by fingerprint, others by shared bands and then by similarity. The same
-fingerprint is as sure as it gets; a symptom that slept for long is worth half; what was resolved is
-never taken for the same without a look, because then it is a regression.
+fingerprint is as sure as it gets; a symptom that slept for long is worth half; what was resolved,
+or passed since with the commit that was suspected, is never taken for the same without a look,
+because then it is a regression.
 """
 
 from collections.abc import Sequence
@@ -78,8 +79,8 @@ class KnownCauses:
 
 EXACT_CONFIDENCE = 0.95
 OTHER_VERSION_FACTOR = 0.9
-MAX_RESOLVED_CONFIDENCE = 0.6
-"""The most that a resolved cause is worth: a candidate, never a hit."""
+MAX_REGRESSION_CONFIDENCE = 0.6
+"""The most that a cause which was gone is worth: a candidate, never a hit."""
 
 
 class PriorMatch(msgspec.Struct, frozen=True, kw_only=True):
@@ -93,6 +94,8 @@ class PriorMatch(msgspec.Struct, frozen=True, kw_only=True):
     is_dormant: bool
     is_resolved: bool
     """The symptom, or its root cause, is said to be resolved."""
+    passed_since: bool = False
+    """The commit that was suspected of it was there when the tests last passed."""
     seen: int
     rca_id: int = 0
     title: str = ""
@@ -116,7 +119,7 @@ def build_recall_answer(memories: Sequence[PriorMatch]) -> dict[str, Any]:
         "symptom_id": best.symptom_id,
         "confidence": round(confidence, 3),
         "reasoning": _explain_match(best),
-        "is_regression": best.is_dormant or best.is_resolved,
+        "is_regression": best.is_dormant or best.is_resolved or best.passed_since,
     }
 
 
@@ -126,7 +129,8 @@ def _compute_confidence(memory: PriorMatch) -> float:
         found *= OTHER_VERSION_FACTOR
     if memory.is_dormant:
         found /= 2
-    return min(found, MAX_RESOLVED_CONFIDENCE) if memory.is_resolved else found
+    was_gone = memory.is_resolved or memory.passed_since
+    return min(found, MAX_REGRESSION_CONFIDENCE) if was_gone else found
 
 
 def _explain_match(memory: PriorMatch) -> str:
@@ -138,6 +142,11 @@ def _explain_match(memory: PriorMatch) -> str:
         reasons.append("it had not been seen for long: worth half")
     if memory.is_resolved:
         reasons.append("it was resolved, so this may be a regression and needs a look")
+    elif memory.passed_since:
+        reasons.append(
+            "the tests passed since with the commit that was suspected, so something has brought "
+            "it back"
+        )
     return "; ".join(reasons)
 
 

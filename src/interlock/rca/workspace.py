@@ -110,6 +110,14 @@ class CheckoutSet:
             return True
         return bool(repository.resolve_revision(self.find_last_green(repository.name)))
 
+    def has_passed_with(self, name: str, commit: str, found: TestRange | None = None) -> bool:
+        """Whether a commit was there when the tests last passed, or the test of that range did."""
+        repository = self.repositories.get(name)
+        green = found.good if found else self.find_last_green(name)
+        if repository is None or not repository.resolve_revision(green):
+            return False
+        return repository.is_on_branch(commit, green) is True
+
     def _list_range(self, repository: Repository, green: str, tip: str) -> list[Commit]:
         key = (repository.name, green, tip)
         if key not in self._commits:

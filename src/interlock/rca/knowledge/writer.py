@@ -114,6 +114,8 @@ def _apply_triaged(raw: RawConnection, case: RcaCase, effect: Triaged, at: float
     component = next(iter(effect.candidate_repos), "")
     met = match_symptom(raw, case, at, component, effect.severity)
     _note_regression(raw, case, met)
+    if met and met.symptom_id == effect.came_back:
+        set_regression(raw, case.case_no, regression=True)
     symptom_id = met.symptom_id if met else case.symptom_id
     if case.symptom_id is not None and symptom_id != case.symptom_id:
         drop_sighting(raw, case.symptom_id, case.case_no)
