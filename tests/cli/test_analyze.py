@@ -87,7 +87,9 @@ def test_the_same_repositories_by_flags_find_the_same(world: World, demo: Demo) 
     assert any(suspects[0])
 
 
-def test_what_was_seen_in_an_earlier_run_is_known(world: World, demo: Demo) -> None:
+def test_what_was_seen_in_an_earlier_run_and_passed_since_came_back(
+    world: World, demo: Demo
+) -> None:
     world.write("interlock.toml", settings(demo))
     earlier = analyze_json(
         world, str(demo.earlier), "--review", "auto", "--review-above", "0.0", code=0
@@ -96,9 +98,10 @@ def test_what_was_seen_in_an_earlier_run_is_known(world: World, demo: Demo) -> N
     today = analyze_json(world, str(demo.today))
     seen = [each for each in today["summary"]["families"] if each["seen_before"]]
     columns = next(each for each in demo.truth if each.seen_before)
-    assert [each["failures"] for each in seen] == [len(columns.tests)]
+    told = [(each["failures"], each["regression"], each["suspect"]) for each in seen]
+    assert told == [(len(columns.tests), True, columns.commit)]
     found = walks(world.say("logs", "--json").json["entries"])
-    assert any(walked[0] == (F0, "H1", F5) for walked in found.values())
+    assert any(walked[0] == (F0, "H3", F1) for walked in found.values())
 
 
 def test_killed_at_random_moments_the_same_command_finds_the_same(
