@@ -15,7 +15,6 @@ from interlock.cli.options import (
     RunFlags,
     WaitFlags,
     expand_options,
-    merge_config,
     read_thresholds,
 )
 from interlock.cli.output import (
@@ -28,7 +27,6 @@ from interlock.cli.output import (
     echo_note,
     open_project,
 )
-from interlock.cli.run import take_up
 from interlock.delivery.dry_run import format_dry_run, plan_dry_run
 from interlock.delivery.report.collect import load_report
 from interlock.delivery.report.render import write_report
@@ -138,7 +136,7 @@ def run(
     options = DeliveryOptions(plan, repo, base, strict_signals, allow_untestable)
     circuit, changes = project.prepare_circuit("delivery", read_thresholds(sets or ()))
     config = project.new_config("delivery", changes)
-    config = add_stand_ins(merge_config(add_role_settings(config, settings), flags))
+    config = add_stand_ins(flags.change_config(add_role_settings(config, settings)))
     if dry_run:
         _report_dry_run(plan_dry_run(options, project, circuit.source, config), json=json)
         return
@@ -152,7 +150,7 @@ def run(
             own = build_config(options, settings, project.db, choose_slug(options, project.db))
             found = begin_delivery(connection, circuit.bundle, config, own, options.fingerprint)
         else:
-            found = continue_delivery(connection, found, lambda stored: merge_config(stored, flags))
+            found = continue_delivery(connection, found, flags.change_config)
             echo_note(f"continuing run {found.run_id} of this plan (--new starts another)")
         table, config = load_circuit(found), msgspec.convert(found.options, RunConfig)
         require_agents(table, config)
@@ -170,7 +168,7 @@ def resume_run(
 ) -> None:
     """Continue a delivery, show its board, and write its report."""
     with project.write() as connection:
-        found, pool = take_up(project, connection, run_id, flags)
+        found, pool = project.reopen_run(connection, run_id, flags.change_config)
         _work_on(project, connection, found.run_id, pool, waits, json=json)
 
 
