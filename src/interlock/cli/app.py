@@ -72,7 +72,7 @@ VERBS: dict[str, dict[str, tuple[str, str]]] = {
     "Test history": {
         "ingest": ("ingest", "Remember the results of a CI job, passed ones too."),
         "history": ("history", "What is remembered: flaky, broken, failing since, last pass."),
-        "listen": ("listen", "Take what reviewers say about reports in pull requests."),
+        "listen": ("ci", "Take what reviewers say about reports in pull requests."),
         "quarantine": ("quarantine", "Tests whose failures do not count for a while."),
         "last-green": ("ingest", "Between which commits each failing test broke."),
     },
@@ -92,8 +92,8 @@ VERBS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "Many machines": {
         "coordinator": ("machines", "Work on runs that nobody works on, until stopped."),
-        "worker": ("workers", "Answer dispatches of some roles with agents of this host."),
-        "workers": ("workers", "List the workers of the database, and what each does."),
+        "worker": ("machines", "Answer dispatches of some roles with agents of this host."),
+        "workers": ("machines", "List the workers of the database, and what each does."),
         "init-db": ("machines", "Make the database, or bring it up to date."),
         "db": ("machines", "The database: move it."),
     },

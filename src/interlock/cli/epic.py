@@ -117,7 +117,7 @@ class SessionFlags(WaitFlags, frozen=True, kw_only=True):
     def to_options(self) -> EpicOptions:
         """What the use case takes."""
         return EpicOptions(
-            agents=_read_agents(self.agent),
+            agents=dict(split_agent(word) for word in self.agent or ()),
             budget=parse_pairs(self.budget or (), "--budget"),
             max_cycles=self.max_cycles,
             session_timeout=self.session_timeout,
@@ -261,10 +261,6 @@ def _read_sound(checkpoints: Checkpoints, epic_id: str | None) -> Checkpoint:
     if isinstance(found, UnreadableCheckpoint):
         raise SourceError(found.sentence)
     return found.checkpoint
-
-
-def _read_agents(words: list[str] | None) -> dict[str, str]:
-    return dict(split_agent(word) for word in words or ())
 
 
 def _work(
