@@ -42,7 +42,7 @@ from interlock.delivery.start import (
     continue_delivery,
     find_delivery,
     find_earlier_run,
-    has_earlier_run,
+    find_earlier_run_id,
     read_config,
     require_agents,
 )
@@ -140,7 +140,7 @@ def run(
     if dry_run:
         _report_dry_run(plan_dry_run(options, project, circuit.source, config), json=json)
         return
-    if new or not has_earlier_run(project, options):
+    if new or find_earlier_run_id(project, options) is None:
         # Said before anything is created: a missing agent leaves no trace.
         require_agents(circuit.source.circuit, config)
         project.build_pool(circuit.source.circuit, config)
