@@ -85,7 +85,7 @@ VERBS: dict[str, dict[str, tuple[str, str]]] = {
             "agents",
             "List agent CLIs: installed or not, version known or not.",
         ),
-        "mcp": ("mcp", "Let an agent pull its work."),
+        "mcp": ("serve", "Let an agent pull its work."),
         "respond": ("respond", "Answer signals that wait in files, with any command."),
         "emit": ("emit", "Send a line signal."),
         "token": ("token", "Tokens for the server: make, list and revoke them."),
