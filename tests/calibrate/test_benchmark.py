@@ -16,7 +16,7 @@ from interlock.calibrate.prices import Prices, render_cost_bill
 from interlock.calibrate.scorecard import Calibration, render_calibration_json, score_runs
 from interlock.calibrate.scorecard import read_calibration as read
 from interlock.calibrate.text import render_comparison_text, render_scorecard_text
-from interlock.calibrate.tune import TuningBench, load_recordings, parse_grid
+from interlock.calibrate.tune import tune
 from interlock.calibrate.work import CampaignWork
 from interlock.runtime.application import Application, find_application
 from interlock.runtime.benchmark import AnyBenchmark
@@ -81,13 +81,12 @@ def test_a_campaign_runs_it_from_the_plan_to_other_thresholds(tmp_path: Path) ->
 
     path = tmp_path / "found.json"
     path.write_text(render_calibration_json(found))
-    recorded = load_recordings(SUMS, [path], "")
-    assert len(recorded.of_split("test")) == 4
-    bench = TuningBench(recorded.circuit, recorded.recordings, SUMS.closing_steps)
-    trials = [
-        bench.try_point(point) for point in parse_grid(["sure_enough=0.5,0.95"], recorded.circuit)
-    ]
-    assert [(each.right, each.known, each.changed) for each in trials] == [(8, 8, 0), (0, 8, 8)]
+    tuned = tune(SUMS, [path], ["sure_enough=0.5,0.95"], "")
+    assert (tuned.on, tuned.recorded) == ("train", 8)
+    found_again = [(each.right, each.known, each.changed) for each in tuned.trials]
+    assert found_again == [(4, 4, 0), (0, 4, 4)]
+    assert tuned.held_out is not None
+    assert (tuned.held_out.right, tuned.held_out.known) == (4, 4)
 
 
 def test_an_application_has_no_benchmark_unless_it_brings_one() -> None:

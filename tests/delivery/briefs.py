@@ -3,8 +3,9 @@
 from typing import Any
 
 from interlock.delivery import parameters
+from interlock.delivery.checks.records import Check, Environment
 from interlock.delivery.plan.plan import Task
-from interlock.delivery.task_context import CheckCommand, CheckLocation, Expert, Point, TaskContext
+from interlock.delivery.task_context import Expert, Point, TaskContext
 from interlock.engine.case import Case
 from interlock.engine.circuit import Circuit
 from interlock.runtime import prompts
@@ -29,10 +30,10 @@ RICH = TaskContext(
     fence=FENCE,
     plan="Phase 1: berths",
     commands=(
-        CheckCommand("tests", "pytest -q", "Mac"),
-        CheckCommand("lint", "ruff check .", exit_code=0),
+        Check("tests", ("pytest", "-q"), "Mac"),
+        Check("lint", ("ruff", "check", ".")),
     ),
-    places=(CheckLocation("Mac", "the laptop", "as it is"),),
+    places=(Environment("Mac", ("as", "it", "is"), "the laptop"),),
     experts=(Expert("tides", "tides and currents", "water moves"),),
     notices=("`berths.py` is free now: task `1-1` is COMPLETE.",),
     guidance=("count them all", "no, only the free ones"),

@@ -26,9 +26,10 @@ from tests.delivery.briefs import (
 )
 from tests.runtime.test_fence import HOSTILE
 
+from interlock.delivery.checks.records import Check, Environment
 from interlock.delivery.parameters import BLOCKS, LARGEST, NAMES
 from interlock.delivery.plan.plan import Task
-from interlock.delivery.task_context import CheckCommand, CheckLocation, Expert, Point, TaskContext
+from interlock.delivery.task_context import Expert, Point, TaskContext
 from interlock.engine.case import Case
 from interlock.runtime.prompts import PROMPT_NAMES, check_prompt
 from interlock.runtime.sandbox import PromptSandbox
@@ -51,8 +52,8 @@ def hostile(step: str, text: str) -> str:
         task=Task(text, text, "", text, lines, lines, lines, text, lines),
         fence=FENCE,
         plan=text,
-        commands=(CheckCommand(text, text, text),) * 30,
-        places=(CheckLocation(text, text, text),) * 30,
+        commands=(Check(text, (text,), text),) * 30,
+        places=(Environment(text, (text,), text),) * 30,
         experts=(Expert(text, text, text),) * 30,
         guidance=lines,
         feedback=(Point(text, 1, text),) * 30,

@@ -4,7 +4,7 @@ from typing import Any
 
 from tests.delivery.briefs import CIRCUIT
 
-from interlock.delivery.rule_tags import read_rule_tags
+from interlock.delivery.steps import read_rule_tags
 from interlock.delivery.task_context import (
     PastDecision,
     find_guidance,

@@ -22,7 +22,7 @@ from interlock.epic.checkpoints.record import (
 )
 from interlock.epic.config import EpicConfig, EpicSettings
 from interlock.epic.epic_file import EpicStory, EpicTask
-from interlock.epic.parameters import build_parameters
+from interlock.epic.hooks import build_parameters
 from interlock.epic.status import Status
 from interlock.runtime.prompts import render_prompt
 

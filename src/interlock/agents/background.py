@@ -19,6 +19,7 @@ from typing import Any, Protocol
 
 from interlock.agents.carrier import Ask, Carrier, Deliver, Reply
 from interlock.engine.circuit import CRASH
+from interlock.system.clock import Clock
 from interlock.system.errors import InterlockError
 from interlock.system.files import write_file
 
@@ -46,6 +47,16 @@ def report_failure(task: "asyncio.Task[Any]") -> None:
     if not task.cancelled() and (error := task.exception()) is not None:
         context = {"message": "a task failed", "exception": error}
         asyncio.get_running_loop().call_exception_handler(context)
+
+
+async def wait_until(clock: Clock, when: float) -> None:
+    """Return at that time; if whoever waits is cancelled, the timer is, too."""
+    over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    cancel = clock.call_at(when, lambda: None if over.done() else over.set_result(None))
+    try:
+        await over
+    finally:
+        cancel()
 
 
 class Stoppable(Protocol):

@@ -313,27 +313,32 @@ def build_model(spec: AgentSpec, context: AgentContext) -> Carrier:
     return made
 
 
+def _file_root(context: AgentContext) -> Path:
+    return context.project / context.files.root
+
+
 def build_file(_spec: AgentSpec, context: AgentContext) -> Carrier:
     from interlock.agents.files.file import FileCarrier
 
-    root = context.project / context.files.root
-    return FileCarrier(root, context.clock, names=context.file_names, mode=context.files.watch)
+    return FileCarrier(
+        _file_root(context), context.clock, names=context.file_names, mode=context.files.watch
+    )
 
 
 def build_manual(_spec: AgentSpec, context: AgentContext) -> Carrier:
     from interlock.agents.files.file import ManualCarrier
 
-    root = context.project / context.files.root
-    return ManualCarrier(root, context.clock, names=context.file_names, mode="poll")
+    return ManualCarrier(_file_root(context), context.clock, names=context.file_names, mode="poll")
 
 
 def build_batch(_spec: AgentSpec, context: AgentContext) -> Carrier:
     from interlock.agents.files.batch import BatchCarrier
     from interlock.agents.files.file import FileCarrier
 
-    root = context.project / context.files.root
     return BatchCarrier(
-        FileCarrier(root, context.clock, names=context.file_names, mode=context.files.watch),
+        FileCarrier(
+            _file_root(context), context.clock, names=context.file_names, mode=context.files.watch
+        ),
         context.clock,
         context.gauge,
         scenario=context.circuit,

@@ -7,6 +7,7 @@ run leaves behind as JSON is what a comparison and a tuning read.
 
 from collections import defaultdict
 from collections.abc import Sequence
+from math import isfinite, nan
 from pathlib import Path
 from typing import Any
 
@@ -41,11 +42,12 @@ from interlock.runtime.benchmark import (
     Mark,
     Marks,
     Metric,
+    MetricTable,
     Scenario,
     ScoredCase,
     Split,
 )
-from interlock.system.errors import SourceError
+from interlock.system.errors import SourceError, UsageError
 from interlock.system.statistics import Interval, wilson_interval
 
 Results = Sequence[CaseResult]
@@ -150,6 +152,35 @@ class Scorecard(msgspec.Struct, frozen=True, kw_only=True):
         """Something was measured, and nothing that counts fails, in the ancestor's way."""
         judged = [row.passed for row in self.parts[0].rows if row.id not in self.left_out]
         return any(judged) and False not in judged
+
+
+class Gate(msgspec.Struct, frozen=True):
+    """A metric, and the least honest value that is good enough."""
+
+    metric: str
+    least: float
+
+    def describe_miss(self, card: Scorecard) -> str:
+        """Why it is not passed, if it is not: what was not measured is not good enough."""
+        value = card.parts[0].find_row(self.metric).honest
+        if value is not None and value >= self.least - 1e-12:
+            return ""
+        shown = "not measured" if value is None else f"{value:.3f}"
+        return f"{self.metric} is {shown}, below {self.least:g}"
+
+
+def read_gate(word: str, table: MetricTable) -> Gate:
+    """`0.85` is of the overall metric, `M1=0.8` of M1."""
+    known = [metric.id for metric in table.metrics]
+    metric, equals, text = word.rpartition("=")
+    metric = metric if equals else table.overall
+    try:
+        value = float(text)
+    except ValueError:
+        value = nan
+    if metric not in known or not isfinite(value):
+        raise UsageError(f"--fail-under {word!r}: write 0.85, or M1=0.8 up to {known[-1]}=…")
+    return Gate(metric, value)
 
 
 class CaseRecord(msgspec.Struct, frozen=True, kw_only=True):

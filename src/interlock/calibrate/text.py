@@ -3,18 +3,23 @@
 Numbers are written as people read them; what was not measured is a dash, never a number.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from interlock.calibrate.compare import Comparison
 from interlock.calibrate.prices import format_money
 from interlock.calibrate.scorecard import MetricRow, Scorecard, ScorecardPart
 from interlock.runtime.benchmark import AnyBenchmark, BenchmarkTexts, Bounds, MetricTable
 from interlock.system.statistics import Interval
-from interlock.system.text import format_line
+from interlock.system.text import align_columns, format_line, plural
 from interlock.system.time import format_duration
+
+if TYPE_CHECKING:
+    from interlock.calibrate.tune import Trial, Tuning
 
 DASH = "\N{EN DASH}"
 VERDICTS = {True: "pass", False: "FAIL", None: DASH}
+_MAX_TRIALS = 20
 
 
 def format_number(value: float | None, digits: int = 3) -> str:
@@ -218,6 +223,45 @@ def _format_names(cases: Sequence[str]) -> str:
     return (
         f"{len(cases)} ({', '.join(format_line(case, 60) for case in cases)})" if cases else "none"
     )
+
+
+def render_tuning_text(found: "Tuning") -> Iterator[str]:
+    """What `interlock tune` prints."""
+    names = list(found.trials[0].thresholds)
+    head = ("", *names, "right", "accuracy", "95 %", "misled", "dispatches", "unknown", "changed")
+    rows = [_format_trial("now", [""] * len(names), found.usual)]
+    for each in found.trials[:_MAX_TRIALS]:
+        values = [f"{value:g}" for value in each.thresholds.values()]
+        rows.append(_format_trial("best" if each.is_best else "", values, each))
+    cases = plural(found.recorded, "recorded case", "recorded cases")
+    yield f"{cases}, decided again on {found.on}; no agent was asked"
+    yield from align_columns(head, rows)
+    if len(found.trials) > _MAX_TRIALS:
+        yield f"and {len(found.trials) - _MAX_TRIALS} more, see --json"
+    yield "best: nothing is lost against now, and no other such point is better with less asking"
+    yield "misled: taken for a known cause that it does not have; unknown: never answered"
+    if found.advised is None:
+        yield "advice: keep the thresholds of now; every other point tried loses something"
+        return
+    advised = (f"{name}={value:g}" for name, value in found.advised.thresholds.items())
+    yield f"advice: {', '.join(advised)}"
+    if test := found.held_out:
+        accuracy = f"{format_number(test.accuracy)} ({test.right} of {test.known})"
+        yield f"on the held-out cases: {accuracy}"
+
+
+def _format_trial(mark: str, values: list[str], trial: "Trial") -> list[object]:
+    return [
+        mark,
+        *values,
+        f"{trial.right} of {trial.known}",
+        format_number(trial.accuracy),
+        format_interval(trial.interval),
+        trial.misled,
+        trial.dispatches,
+        trial.unknown,
+        trial.changed,
+    ]
 
 
 def align_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:

@@ -100,9 +100,6 @@ class RecordedCases(msgspec.Struct, frozen=True):
     circuit: Circuit
     recordings: list[Recording]
 
-    def of_split(self, split: Split) -> list[Recording]:
-        return [each for each in self.recordings if each.split == split]
-
 
 class Trial(msgspec.Struct, frozen=True, kw_only=True):
     """One point of the grid. `right` is of the `known`; `low` counts the unknown as wrong."""
@@ -130,6 +127,49 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def accuracy(self) -> float | None:
         return self.right / self.known if self.known else None
+
+
+class Tuning(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of trying other thresholds on recorded cases."""
+
+    on: str
+    """The cases that were decided again: those to train on, if the scenario has some."""
+    recorded: int
+    usual: Trial
+    """With the thresholds of now."""
+    trials: list[Trial]
+    """The best first."""
+    advised: Trial | None
+    held_out: Trial | None
+    """The thresholds that are advised, on the cases to test with."""
+
+
+def tune(
+    benchmark: AnyBenchmark, results: Sequence[Path], grid: Iterable[str], source: str
+) -> Tuning:
+    """Try every point of a grid on the recorded cases of these results."""
+    recorded = load_recordings(benchmark, results, source)
+    points = parse_grid(grid, recorded.circuit)
+
+    def make_bench(recordings: Sequence[Recording]) -> TuningBench:
+        return TuningBench(recorded.circuit, recordings, benchmark.closing_steps)
+
+    train, test = (
+        [each for each in recorded.recordings if each.split == split] for split in ("train", "test")
+    )
+    bench = make_bench(train or recorded.recordings)
+    test_bench = make_bench(test) if test else None
+    usual = bench.try_point({})
+    trials = rank_trials([bench.try_point(point) for point in points], usual)
+    advised = recommend(trials, test_bench)
+    return Tuning(
+        on="train" if train else "all cases",
+        recorded=len(recorded.recordings),
+        usual=usual,
+        trials=trials,
+        advised=advised,
+        held_out=test_bench.try_point(advised.thresholds) if test_bench and advised else None,
+    )
 
 
 def load_recordings(benchmark: AnyBenchmark, results: Sequence[Path], source: str) -> RecordedCases:

@@ -17,7 +17,16 @@ from typer.core import TyperGroup
 
 from interlock.cli.app import app
 from interlock.cli.options import open_input
-from interlock.cli.output import Db, Json, echo, echo_json, echo_note, escape_json, open_project
+from interlock.cli.output import (
+    Db,
+    Json,
+    echo,
+    echo_json,
+    echo_note,
+    echo_record,
+    escape_json,
+    open_project,
+)
 from interlock.system.errors import SourceError, UsageError
 from interlock.system.text import plural
 from interlock.system.time import format_time
@@ -96,7 +105,7 @@ def evidence(file: LogFile, against: Against = None, more: MoreLogs = None) -> N
 
     with open_input(file) as source:
         for line in reading.choose_evidence(read_lines(source), good_logs()):
-            _echo_record(line)
+            echo_record(line)
 
 
 Failures = Annotated[
@@ -120,7 +129,7 @@ def cluster(failures: Failures) -> None:
     with open_input(failures, "JSONL file") as lines:
         known = list(read_failures(lines, failures))
     for failure, family in zip(known, cluster_failures(known), strict=True):
-        _echo_record({"id": failure.id, "family": family})
+        echo_record({"id": failure.id, "family": family})
 
 
 @analyst.command()
@@ -131,7 +140,7 @@ def recall(failures: Failures) -> None:
 
     with open_input(failures, "JSONL file") as lines:
         for failure_id, found in recall_stream(read_failures(lines, failures)):
-            _echo_record(
+            echo_record(
                 {
                     "id": failure_id,
                     "verdict": found.verdict,
@@ -158,7 +167,7 @@ def triage(failures: Failures, learn: Learn = None) -> None:
     with open_input(failures, "JSONL file") as lines:
         for failure in read_failures(lines, failures):
             found = judge(failure)
-            _echo_record(
+            echo_record(
                 {
                     "id": failure.id,
                     "category": found.category,
@@ -182,16 +191,12 @@ def suspect(failures: Failures, candidates: Candidates) -> None:
     with open_input(failures, "JSONL file") as lines:
         for failure in read_failures(lines, failures):
             ranked = rank_suspects(failure, listed.get(failure.id, ()))
-            _echo_record({"id": failure.id, "ranked": msgspec.to_builtins(ranked)})
+            echo_record({"id": failure.id, "ranked": msgspec.to_builtins(ranked)})
 
 
 def _refuse_two_stdins(one: str, other: str | None) -> None:
     if one == other == "-":
         raise SourceError("only one of two files can be stdin; name the other")
-
-
-def _echo_record(record: object) -> None:
-    sys.stdout.write(escape_json(msgspec.json.encode(record).decode()) + "\n")
 
 
 @analyst.command("read")
@@ -211,8 +216,8 @@ def read(
         if hasattr(each, "tests"):
             counts = each
         else:
-            _echo_record(each)
-    _echo_record({"summary": counts})
+            echo_record(each)
+    echo_record({"summary": counts})
 
 
 def _read_entry(entry: "SourceEntry") -> "Iterator[Failure | TestCounts]":

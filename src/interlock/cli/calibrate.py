@@ -1,9 +1,9 @@
 """`calibrate` and `tune`: scenarios whose truth is known, scorecards, comparisons, thresholds."""
 
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
+from enum import StrEnum
 from itertools import groupby
-from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,28 +11,7 @@ import msgspec
 import typer
 
 from interlock.cli.app import DefaultVerb, ExitCode, app, exit_with
-from interlock.cli.options import (
-    BatchSize,
-    CalibrateAgent,
-    CalibrateDispatch,
-    CalibrateParallel,
-    CalibrateRoot,
-    CheckLeaks,
-    DispatchFlags,
-    Edition,
-    FailUnder,
-    HtmlFile,
-    JsonFile,
-    MarkdownFile,
-    PromptDir,
-    Resume,
-    RunCount,
-    ScenarioOption,
-    TokenBudget,
-    Watching,
-    Weights,
-    read_thresholds,
-)
+from interlock.cli.options import BatchSize, DispatchFlags, PromptDir, Watching, read_thresholds
 from interlock.cli.output import (
     Db,
     Json,
@@ -44,17 +23,92 @@ from interlock.cli.output import (
     escape_json,
     open_project,
 )
-from interlock.system.errors import SourceError, UsageError
+from interlock.system.errors import SourceError
 from interlock.system.text import plural
 
 if TYPE_CHECKING:
     from interlock.calibrate.campaign import Campaign, CampaignRequest
     from interlock.calibrate.prices import Prices
-    from interlock.calibrate.scorecard import Calibration, Scorecard
+    from interlock.calibrate.scorecard import Calibration, Gate, Scorecard
     from interlock.calibrate.tune import Trial
     from interlock.calibrate.work import CampaignResult
-    from interlock.runtime.benchmark import AnyBenchmark, MetricTable, Scenario
+    from interlock.runtime.benchmark import AnyBenchmark, Scenario
     from interlock.runtime.settings import RunConfig
+
+
+class DispatchMode(StrEnum):
+    """Carriers of a calibration whose asks are files, or are pulled by MCP workers."""
+
+    FILE = "file"
+    BATCH_FILE = "batch-file"
+    MCP = "mcp"
+
+
+ScenarioOption = Annotated[
+    str,
+    typer.Option(
+        "--scenario", metavar="NAME|FILE", help="A shipped scenario, or a JSON or YAML file."
+    ),
+]
+Agent = Annotated[
+    str,
+    typer.Option(
+        "--agent",
+        metavar="AGENT",
+        help="stub, basic, exec:COMMAND, script:FILE, acp:COMMAND, claude…; default basic.",
+    ),
+]
+Dispatch = Annotated[
+    DispatchMode | None,
+    typer.Option("--dispatch", help="Ask through files or MCP workers instead of an agent."),
+]
+Parallel = Annotated[
+    int | None,
+    typer.Option(
+        "--parallel",
+        metavar="N",
+        min=1,
+        help="Dispatches at once, default 1; above 1, one case of each family is investigated.",
+    ),
+]
+TokenBudget = Annotated[
+    int | None,
+    typer.Option("--token-budget", metavar="TOKENS", min=0, help="Tokens that each run may use."),
+]
+RunCount = Annotated[int, typer.Option("--runs", metavar="K", help="Number of independent runs.")]
+Resume = Annotated[bool, typer.Option("--resume", help="Continue the last unfinished calibration.")]
+Edition = Annotated[
+    str, typer.Option("--edition", metavar="v1|v2", help="Which rules and bounds to score with.")
+]
+Weights = Annotated[
+    str, typer.Option("--weights", metavar="NAME", help="Weights of M19: original, february or v2.")
+]
+SignalRoot = Annotated[
+    Path | None,
+    typer.Option(
+        "--root", metavar="DIR", help="Folder of the signals; default .asterisk/calibrate."
+    ),
+]
+FailUnder = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--fail-under",
+        metavar="[METRIC=]X",
+        help="Exit 3 if the metric (M19 if none is named) is below X. Repeatable.",
+    ),
+]
+CheckLeaks = Annotated[
+    bool, typer.Option("--check-leaks", help="Exit 6 if labels leaked into a prompt or file.")
+]
+HtmlFile = Annotated[
+    Path | None, typer.Option("--html", metavar="FILE", help="Write the scorecard as a page.")
+]
+MarkdownFile = Annotated[
+    Path | None, typer.Option("--markdown", metavar="FILE", help="Write the cost bill as Markdown.")
+]
+JsonFile = Annotated[
+    Path | None, typer.Option("--out", metavar="FILE", help="Write everything as JSON.")
+]
 
 CIRCUIT = "rca"
 """The circuit whose benchmark is used."""
@@ -195,9 +249,9 @@ def from_history(
 @calibrate.command("run")
 def run(
     scenario: ScenarioOption,
-    agent: CalibrateAgent = "",
-    dispatch: CalibrateDispatch = None,
-    parallel: CalibrateParallel = None,
+    agent: Agent = "",
+    dispatch: Dispatch = None,
+    parallel: Parallel = None,
     batch_size: BatchSize = None,
     token_budget: TokenBudget = None,
     runs: RunCount = 1,
@@ -206,7 +260,7 @@ def run(
     weights: Weights = "",
     sets: Sets = None,
     prompt_dir: PromptDir = None,
-    root: CalibrateRoot = None,
+    root: SignalRoot = None,
     watch: Watching = None,
     fail_under: FailUnder = None,
     check_leaks: CheckLeaks = False,
@@ -217,10 +271,11 @@ def run(
 ) -> None:
     """Run a scenario with known answers and score the agent. `run` may be left out."""
     from interlock.calibrate.campaign import CampaignRequest, begin_campaign, find_unfinished
+    from interlock.calibrate.scorecard import read_gate
     from interlock.calibrate.work import CampaignWork
 
     project, benchmark = open_project(), find_benchmark()
-    gates = read_gates(fail_under or [], benchmark.metrics)
+    gates = [read_gate(word, benchmark.metrics) for word in fail_under or ()]
     request = CampaignRequest(
         agent=agent,
         dispatch=str(dispatch or ""),
@@ -242,12 +297,7 @@ def run(
     result = work.work(circuit, changes, lambda config: _change_config(config, request))
     prices = _read_prices()
     calibration = work.score(result, source=scenario, weights=weights, prices=prices)
-    forms = [
-        (html, lambda: _render_page(calibration, benchmark)),
-        (markdown, lambda: _render_bill(calibration, prices, benchmark)),
-        (out, lambda: _render_json(calibration)),
-    ]
-    _write_files(forms)
+    _write_files(calibration, prices, benchmark, html, markdown, out)
     _show_scorecard(calibration, benchmark, json=json)
     leaking = check_leaks and _report_leaks(benchmark, campaign, known, request.root)
     _exit_with_result(result, calibration.scorecard, gates, leaking=leaking)
@@ -281,68 +331,46 @@ def _read_prices() -> "Prices":
     return read_prices(tables.calibrate.prices)
 
 
-Gate = tuple[str, float]
-"""A metric, and the least honest value that is good enough."""
-
-
-def read_gates(words: Sequence[str], table: "MetricTable") -> list[Gate]:
-    """`0.85` is of the overall metric, `M1=0.8` of M1."""
-    known = [metric.id for metric in table.metrics]
-    gates: list[Gate] = []
-    for word in words:
-        metric, equals, text = word.rpartition("=")
-        metric = metric if equals else table.overall
-        try:
-            value = float(text)
-        except ValueError:
-            value = float("nan")
-        if metric not in known or not isfinite(value):
-            raise UsageError(f"--fail-under {word!r}: write 0.85, or M1=0.8 up to {known[-1]}=…")
-        gates.append((metric, value))
-    return gates
-
-
-def _render_page(calibration: "Calibration", benchmark: "AnyBenchmark") -> str:
+def _write_files(
+    calibration: "Calibration",
+    prices: "Prices",
+    benchmark: "AnyBenchmark",
+    html: Path | None,
+    markdown: Path | None,
+    out: Path | None,
+) -> None:
+    """The files that were asked for."""
     from interlock.calibrate.page import render_scorecard_html
-
-    return render_scorecard_html(calibration, benchmark)
-
-
-def _render_json(calibration: "Calibration") -> str:
+    from interlock.calibrate.prices import render_cost_bill
     from interlock.calibrate.scorecard import render_calibration_json
 
-    return render_calibration_json(calibration)
+    if html is not None:
+        _write_file(html, render_scorecard_html(calibration, benchmark))
+    if markdown is not None:
+        by_run = groupby(calibration.records, lambda record: record.run)
+        runs = [[record.result for record in records] for _, records in by_run]
+        name = calibration.scorecard.scenario
+        _write_file(markdown, render_cost_bill(name, runs, prices, benchmark))
+    if out is not None:
+        _write_file(out, render_calibration_json(calibration))
 
 
-def _render_bill(calibration: "Calibration", prices: "Prices", benchmark: "AnyBenchmark") -> str:
-    from interlock.calibrate.prices import render_cost_bill
-
-    runs = [
-        [record.result for record in records]
-        for _, records in groupby(calibration.records, lambda record: record.run)
-    ]
-    return render_cost_bill(calibration.scorecard.scenario, runs, prices, benchmark)
-
-
-def _write_files(forms: Iterable[tuple[Path | None, Callable[[], str]]]) -> None:
-    """The files that were asked for."""
+def _write_file(path: Path, text: str) -> None:
     from interlock.system.files import write_file
 
-    for path, render in forms:
-        if path is None:
-            continue
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            write_file(path, render().encode(errors="replace"), sync=False)
-        except OSError as error:
-            raise SourceError(f"{path} cannot be written: {error.strerror}") from None
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_file(path, text.encode(errors="replace"), sync=False)
+    except OSError as error:
+        raise SourceError(f"{path} cannot be written: {error.strerror}") from None
 
 
 def _show_scorecard(calibration: "Calibration", benchmark: "AnyBenchmark", *, json: bool) -> None:
+    from interlock.calibrate.scorecard import render_calibration_json
     from interlock.calibrate.text import render_scorecard_text
 
     if json:
-        sys.stdout.write(escape_json(_render_json(calibration)))
+        sys.stdout.write(escape_json(render_calibration_json(calibration)))
         return
     for line in render_scorecard_text(calibration.scorecard, benchmark):
         echo(line)
@@ -365,29 +393,17 @@ def _report_leaks(
 
 
 def _exit_with_result(
-    result: "CampaignResult", card: "Scorecard", gates: Sequence[Gate], *, leaking: bool
+    result: "CampaignResult", card: "Scorecard", gates: "Sequence[Gate]", *, leaking: bool
 ) -> None:
     """End the command: what broke off goes before what is not good enough."""
     if not result.is_whole and result.last is not None:
         exit_with(result.last)
     if leaking:
         raise typer.Exit(ExitCode.FINDINGS)
-    missed = [text for metric, least in gates if (text := _describe_miss(card, metric, least))]
+    missed = [text for gate in gates if (text := gate.describe_miss(card))]
     for text in missed:
         echo_note(text)
     raise typer.Exit(ExitCode.UNHEALTHY if missed else ExitCode.DONE)
-
-
-def _describe_miss(card: "Scorecard", metric: str, least: float) -> str:
-    """The honest value counts: what was not measured is not good enough."""
-    value = card.parts[0].find_row(metric).honest
-    if value is not None and value >= least - 1e-12:
-        return ""
-    shown = "not measured" if value is None else f"{value:.3f}"
-    return f"{metric} is {shown}, below {least:g}"
-
-
-_MAX_TRIALS = 20
 
 
 @app.command()
@@ -413,41 +429,31 @@ def tune(
     json: Json = False,
 ) -> None:
     """Try other thresholds on recorded calibrations. No agent is asked."""
-    from interlock.calibrate.tune import (
-        TuningBench,
-        load_recordings,
-        parse_grid,
-        rank_trials,
-        recommend,
-    )
+    from interlock.calibrate.text import render_tuning_text
+    from interlock.calibrate.tune import tune as try_thresholds
 
-    benchmark = find_benchmark()
-    recorded = load_recordings(benchmark, results, scenario)
-    circuit, closing_steps = recorded.circuit, benchmark.closing_steps
-    tried = parse_grid(grid or [], circuit)
-    train, held_out = recorded.of_split("train"), recorded.of_split("test")
-    bench = TuningBench(circuit, train or recorded.recordings, closing_steps)
-    usual = bench.try_point({})
-    trials = rank_trials([bench.try_point(point) for point in tried], usual)
-    test_bench = TuningBench(circuit, held_out, closing_steps) if held_out else None
-    advised = recommend(trials, test_bench)
-    test = test_bench.try_point(advised.thresholds) if test_bench and advised else None
+    found = try_thresholds(find_benchmark(), results, grid or [], scenario)
+    advised = found.advised.thresholds if found.advised else None
     if write is not None and advised is not None:
-        _write_thresholds(write, advised.thresholds)
-    written = write if advised is not None else None
-    basis = {"on": "train" if train else "all cases", "recorded": len(recorded.recordings)}
+        _write_thresholds(write, advised)
     if json:
+        test = found.held_out
         echo_json(
-            basis
-            | {"now": _encode_trial(usual), "trials": [_encode_trial(each) for each in trials]}
-            | {"advised": advised.thresholds if advised else None}
-            | {"held_out": _encode_trial(test) if test else None, "written": str(written or "")}
+            {
+                "on": found.on,
+                "recorded": found.recorded,
+                "now": _encode_trial(found.usual),
+                "trials": [_encode_trial(each) for each in found.trials],
+                "advised": advised,
+                "held_out": _encode_trial(test) if test else None,
+                "written": str(write) if write and advised is not None else "",
+            }
         )
         return
-    _show_trials(trials, usual, basis)
-    _show_advice(advised, test)
-    if written is not None:
-        echo(f"written to {written}: copy it into interlock.toml if you agree")
+    for line in render_tuning_text(found):
+        echo(line)
+    if write is not None and advised is not None:
+        echo(f"written to {write}: copy it into interlock.toml if you agree")
     elif write is not None:
         echo(f"{write} was not written")
 
@@ -455,51 +461,6 @@ def tune(
 def _encode_trial(trial: "Trial") -> dict[str, Any]:
     plain: dict[str, Any] = msgspec.to_builtins(trial)
     return plain | {"accuracy": trial.accuracy}
-
-
-def _show_advice(advised: "Trial | None", test: "Trial | None") -> None:
-    from interlock.calibrate.text import format_number
-
-    if advised is None:
-        echo("advice: keep the thresholds of now; every other point tried loses something")
-        return
-    values = ", ".join(f"{name}={value:g}" for name, value in advised.thresholds.items())
-    echo(f"advice: {values}")
-    if test is not None:
-        accuracy = f"{format_number(test.accuracy)} ({test.right} of {test.known})"
-        echo(f"on the held-out cases: {accuracy}")
-
-
-def _show_trials(trials: "list[Trial]", usual: "Trial", basis: dict[str, Any]) -> None:
-    names = list(trials[0].thresholds)
-    head = ("", *names, "right", "accuracy", "95 %", "misled", "dispatches", "unknown", "changed")
-    rows = [_format_row("now", [""] * len(names), usual)]
-    for each in trials[:_MAX_TRIALS]:
-        values = [f"{value:g}" for value in each.thresholds.values()]
-        rows.append(_format_row("best" if each.is_best else "", values, each))
-    runs = plural(basis["recorded"], "recorded case", "recorded cases")
-    echo(f"{runs}, decided again on {basis['on']}; no agent was asked")
-    echo_table(head, rows)
-    if len(trials) > _MAX_TRIALS:
-        echo(f"and {len(trials) - _MAX_TRIALS} more, see --json")
-    echo("best: nothing is lost against now, and no other such point is better with less asking")
-    echo("misled: taken for a known cause that it does not have; unknown: never answered")
-
-
-def _format_row(mark: str, values: list[str], trial: "Trial") -> list[object]:
-    from interlock.calibrate.text import format_interval, format_number
-
-    return [
-        mark,
-        *values,
-        f"{trial.right} of {trial.known}",
-        format_number(trial.accuracy),
-        format_interval(trial.interval),
-        trial.misled,
-        trial.dispatches,
-        trial.unknown,
-        trial.changed,
-    ]
 
 
 def _write_thresholds(path: Path, thresholds: dict[str, Any]) -> None:

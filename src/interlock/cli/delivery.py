@@ -15,7 +15,6 @@ from interlock.cli.options import (
     RunFlags,
     WaitFlags,
     expand_options,
-    merge_config,
     read_thresholds,
 )
 from interlock.cli.output import (
@@ -28,7 +27,6 @@ from interlock.cli.output import (
     echo_note,
     open_project,
 )
-from interlock.cli.run import take_up
 from interlock.delivery.dry_run import format_dry_run, plan_dry_run
 from interlock.delivery.report.collect import load_report
 from interlock.delivery.report.render import write_report
@@ -44,7 +42,7 @@ from interlock.delivery.start import (
     continue_delivery,
     find_delivery,
     find_earlier_run,
-    has_earlier_run,
+    find_earlier_run_id,
     read_config,
     require_agents,
 )
@@ -138,11 +136,11 @@ def run(
     options = DeliveryOptions(plan, repo, base, strict_signals, allow_untestable)
     circuit, changes = project.prepare_circuit("delivery", read_thresholds(sets or ()))
     config = project.new_config("delivery", changes)
-    config = add_stand_ins(merge_config(add_role_settings(config, settings), flags))
+    config = add_stand_ins(flags.change_config(add_role_settings(config, settings)))
     if dry_run:
         _report_dry_run(plan_dry_run(options, project, circuit.source, config), json=json)
         return
-    if new or not has_earlier_run(project, options):
+    if new or find_earlier_run_id(project, options) is None:
         # Said before anything is created: a missing agent leaves no trace.
         require_agents(circuit.source.circuit, config)
         project.build_pool(circuit.source.circuit, config)
@@ -152,7 +150,7 @@ def run(
             own = build_config(options, settings, project.db, choose_slug(options, project.db))
             found = begin_delivery(connection, circuit.bundle, config, own, options.fingerprint)
         else:
-            found = continue_delivery(connection, found, lambda stored: merge_config(stored, flags))
+            found = continue_delivery(connection, found, flags.change_config)
             echo_note(f"continuing run {found.run_id} of this plan (--new starts another)")
         table, config = load_circuit(found), msgspec.convert(found.options, RunConfig)
         require_agents(table, config)
@@ -170,7 +168,7 @@ def resume_run(
 ) -> None:
     """Continue a delivery, show its board, and write its report."""
     with project.write() as connection:
-        found, pool = take_up(project, connection, run_id, flags)
+        found, pool = project.reopen_run(connection, run_id, flags.change_config)
         _work_on(project, connection, found.run_id, pool, waits, json=json)
 
 

@@ -1,13 +1,13 @@
 """The verb emit: say a line signal, from inside a session or from a script."""
 
 import difflib
-import os
 from typing import Annotated
 
 import typer
 
 from interlock.cli.app import ExitCode, app
 from interlock.cli.output import Json, echo, echo_json, echo_note
+from interlock.epic.sessions.channel import deliver_line
 from interlock.system.errors import SourceError
 
 
@@ -45,18 +45,3 @@ def _format_line(kind: str, payload: str | None) -> str:
         return format_line(kind, payload)
     except ValueError as error:
         raise SourceError(str(error)) from None
-
-
-def deliver_line(line: str) -> str | None:
-    """Send a line to the coordinator of the session that we run in. Returns why it was not
-    delivered: empty when it was, None when there is no session."""
-    from interlock.epic.sessions.channel import SOCKET_VARIABLE, TOKEN_VARIABLE, send_signal
-    from interlock.signals.catalogue import PREFIX
-
-    path, token = os.environ.get(SOCKET_VARIABLE, ""), os.environ.get(TOKEN_VARIABLE, "")
-    if not path and not token:
-        return None
-    if not path or not token:
-        return f"{TOKEN_VARIABLE if path else SOCKET_VARIABLE} is not set"
-    kind, _, payload = line.removeprefix(PREFIX).partition(":")
-    return send_signal(path, token, kind, payload)

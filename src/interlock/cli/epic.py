@@ -26,9 +26,10 @@ from interlock.epic.checkpoints.legacy import UnreadableCheckpoint
 from interlock.epic.checkpoints.place import find_state_folder
 from interlock.epic.checkpoints.record import Checkpoint
 from interlock.epic.checkpoints.store import Checkpoints, LockedError
+from interlock.epic.progress import set_story_status
 from interlock.epic.report import EpicReport, describe_checkpoint, describe_newest_run, load_case
 from interlock.epic.start import EpicOptions, find_epic, work_on_epic
-from interlock.epic.status import LOCKED, LOCKED_EXIT, OUTCOMES, Status, change_status, read_status
+from interlock.epic.status import LOCKED, LOCKED_EXIT, OUTCOMES, Status, read_status
 from interlock.runtime.agent_pool import split_agent
 from interlock.signals.lines import format_line
 from interlock.system.errors import SourceError, UsageError
@@ -117,7 +118,7 @@ class SessionFlags(WaitFlags, frozen=True, kw_only=True):
     def to_options(self) -> EpicOptions:
         """What the use case takes."""
         return EpicOptions(
-            agents=_read_agents(self.agent),
+            agents=dict(split_agent(word) for word in self.agent or ()),
             budget=parse_pairs(self.budget or (), "--budget"),
             max_cycles=self.max_cycles,
             session_timeout=self.session_timeout,
@@ -225,20 +226,10 @@ def set_story(
     wanted = read_status(to)
     if wanted == Status.BLOCKED and not reason:
         raise UsageError(f"say what blocks {story_id}: --reason TEXT")
-
-    def change(before: Checkpoint | None) -> Checkpoint:
-        checkpoint = before or known
-        found = checkpoint.story(story_id)
-        if found is None:
-            names = ", ".join(item.id for item in checkpoint.stories[:20]) or "none"
-            raise SourceError(f"{checkpoint.epic.id} has no story {story_id}; it has {names}")
-        change_status(found.status, wanted, f"story {story_id}")
-        return checkpoint.with_story(msgspec.structs.replace(found, status=wanted, reason=reason))
-
-    written = checkpoints.update(known.epic.id, change, format_timestamp(time.time()))
+    at = format_timestamp(time.time())
+    changed = set_story_status(checkpoints, known, story_id, wanted, reason, at)
     if json:
-        found = written.checkpoint.story(story_id)
-        echo_json({"epic_id": known.epic.id, "story": msgspec.to_builtins(found)})
+        echo_json({"epic_id": known.epic.id, "story": msgspec.to_builtins(changed)})
     else:
         echo(f"{story_id} is {wanted.value}")
 
@@ -261,10 +252,6 @@ def _read_sound(checkpoints: Checkpoints, epic_id: str | None) -> Checkpoint:
     if isinstance(found, UnreadableCheckpoint):
         raise SourceError(found.sentence)
     return found.checkpoint
-
-
-def _read_agents(words: list[str] | None) -> dict[str, str]:
-    return dict(split_agent(word) for word in words or ())
 
 
 def _work(

@@ -11,7 +11,6 @@ import msgspec
 import typer
 
 from interlock.cli.app import ExitCode
-from interlock.cli.emit import deliver_line
 from interlock.cli.epic import EpicArgument, EpicId, epic, find_epic_id, open_checkpoints
 from interlock.cli.output import Json, echo, echo_json, echo_note, echo_table
 from interlock.epic.checkpoints.legacy import UnreadableCheckpoint
@@ -25,6 +24,7 @@ from interlock.epic.checkpoints.record import (
 from interlock.epic.checkpoints.store import LoadedCheckpoint
 from interlock.epic.recovery.git_state import read_git_work
 from interlock.epic.recovery.recover import restore_stash as restore
+from interlock.epic.sessions.channel import deliver_line
 from interlock.epic.status import read_status
 from interlock.signals.lines import format_line
 from interlock.system.errors import SourceError, UsageError

@@ -1,10 +1,11 @@
 """Verbs about what is remembered: history."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
+import msgspec
 import typer
 
 from interlock.cli.app import app
@@ -20,6 +21,7 @@ from interlock.cli.ingest import (
     open_store,
     parse_day,
 )
+from interlock.cli.options import expand_options
 from interlock.cli.output import Json, echo, echo_note, echo_table
 from interlock.rca.history.identity import refuse_claim
 from interlock.rca.history.memory import list_scopes
@@ -54,48 +56,49 @@ class ScopeName(StrEnum):
     PULL_REQUEST = "pull-request"
 
 
-ScopeOption = Annotated[
-    ScopeName, typer.Option("--scope", help="Whose results; by default the default branch's.")
-]
-BranchOption = Annotated[
-    str, typer.Option("--branch", metavar="NAME", help="The history of another branch.")
-]
-LabelOption = Annotated[
-    str | None,
-    typer.Option("--job", metavar="JOB", help="Only this job and variant, as shown."),
-]
+class LaneFlags(msgspec.Struct, frozen=True, kw_only=True):
+    """Whose results to look at."""
 
+    project: ProjectName = ""
+    scope: Annotated[
+        ScopeName,
+        typer.Option("--scope", help="Whose results; by default the default branch's."),
+    ] = ScopeName.DEFAULT
+    branch: Annotated[
+        str, typer.Option("--branch", metavar="NAME", help="The history of another branch.")
+    ] = ""
+    job: Annotated[
+        str | None,
+        typer.Option("--job", metavar="JOB", help="Only this job and variant, as shown."),
+    ] = None
 
-def _choose_lanes(
-    memory: "History", project: str, scope: ScopeName, branch: str, label: str | None
-) -> "list[Lane]":
-    chosen = cast("Scope", "branch" if branch else str(scope))
-    name = choose_project(memory, project)
-    lanes = memory.list_lanes(name, chosen, branch, label)
-    if not lanes and memory.projects:
-        known = ", ".join(list_scopes(memory.index.list_lanes()))
-        echo_note(f"note: nothing is remembered there; there is: {known} (--branch, --scope)")
-    return lanes
+    def choose_lanes(self, memory: "History") -> "list[Lane]":
+        chosen = cast("Scope", "branch" if self.branch else str(self.scope))
+        name = choose_project(memory, self.project)
+        lanes = memory.list_lanes(name, chosen, self.branch, self.job)
+        if not lanes and memory.projects:
+            known = ", ".join(list_scopes(memory.index.list_lanes()))
+            echo_note(f"note: nothing is remembered there; there is: {known} (--branch, --scope)")
+        return lanes
 
 
 @history_app.command("top")
+@expand_options("whose", LaneFlags)
 def show_top(
+    *,
     state: Annotated[
         list[str] | None,
         typer.Option("--state", metavar="STATE", help="Only these states; repeatable."),
     ] = None,
     limit: Annotated[int, typer.Option("--limit", min=1, help="How many to show.")] = 20,
     on: Today = "",
-    project: ProjectName = "",
-    scope: ScopeOption = ScopeName.DEFAULT,
-    branch: BranchOption = "",
-    job: LabelOption = None,
+    whose: LaneFlags,
     store: Store = None,
     json: Json = False,
 ) -> None:
     """The tests that need a look: flaky, broken, failing, just fixed."""
     memory = open_history(store)
-    lanes = _choose_lanes(memory, project, scope, branch, job)
+    lanes = whose.choose_lanes(memory)
     now = memory.find_now(lanes)
     wanted = state or list(_ORDER)
     if unknown := sorted(set(wanted) - {*_ORDER, "passing", "skipped"}):
@@ -160,19 +163,18 @@ def _format_since(each: "TestSummary") -> str:
 
 
 @history_app.command("test")
+@expand_options("whose", LaneFlags)
 def show_test(
     test: Annotated[str, typer.Argument(metavar="TEST", help="Its id, its end, or a part of it.")],
+    *,
     limit: Annotated[int, typer.Option("--limit", min=1, help="How many results.")] = 5,
-    project: ProjectName = "",
-    scope: ScopeOption = ScopeName.DEFAULT,
-    branch: BranchOption = "",
-    job: LabelOption = None,
+    whose: LaneFlags,
     store: Store = None,
     json: Json = False,
 ) -> None:
     """What is known about one test, for each job and variant."""
     memory = open_history(store)
-    lanes = _choose_lanes(memory, project, scope, branch, job)
+    lanes = whose.choose_lanes(memory)
     meant = memory.find_tests(lanes, test)
     if not meant:
         raise UsageError(f"no test that is remembered there is called like {test!r}")
@@ -382,13 +384,9 @@ def merge(
         )
         added, known = added + done.added, known + done.known
         refused += done.refused
-    for reason in _unique(refused):
+    for reason in dict.fromkeys(refused):
         echo_note(f"left out: {reason}")
     if json:
         echo_history({"added": added, "known": known, "left_out": refused})
         return
     echo(f"{plural(added, 'job')} added, {known} known already")
-
-
-def _unique(words: Iterable[str]) -> list[str]:
-    return list(dict.fromkeys(words))

@@ -16,8 +16,8 @@ from interlock.cli.output import (
     Sets,
     echo,
     echo_json,
+    echo_record,
     echo_table,
-    escape_json,
     open_project,
 )
 from interlock.cli.run import format_ends, list_next_steps
@@ -190,13 +190,13 @@ def logs(
         else:
             record, text = {"type": "refusal", **msgspec.to_builtins(line)}, _format_refusal(line)
         if json:
-            _echo_record(record)
+            echo_record(record)
         else:
             echo(text)
     if json:
         outcome = reader.read_status()
         last = {"type": "result", "run_id": reader.run_id, "status": outcome}
-        _echo_record(last | {"is_error": outcome != "done"})
+        echo_record(last | {"is_error": outcome != "done"})
 
 
 def _wait_for_more() -> None:
@@ -219,10 +219,6 @@ def _format_refusal(refusal: "RefusalRecord") -> str:
     return (
         f"{format_time(refusal.at)}  {case}  refused ({refusal.reason}): {refusal.sentence}{where}"
     )
-
-
-def _echo_record(record: dict[str, Any]) -> None:
-    sys.stdout.write(escape_json(msgspec.json.encode(record).decode()) + "\n")
 
 
 def _line_fields(line: "JournalLine") -> dict[str, Any]:

@@ -6,7 +6,6 @@ A prompt has findings. A transcript has a verdict: what would be accepted, what 
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
-import msgspec
 import typer
 
 from interlock.cli.app import ExitCode, app
@@ -15,7 +14,7 @@ from interlock.cli.output import Json, echo, echo_json
 from interlock.system.errors import SourceError
 
 if TYPE_CHECKING:
-    from interlock.testing.transcript import Record
+    from interlock.testing.lint import LintReport
 
 
 class LintKind(StrEnum):
@@ -32,20 +31,6 @@ class Format(StrEnum):
     CLAUDE = "claude-stream-json"
     CODEX = "codex-jsonl"
     LINES = "lines"
-
-
-class LintReport:
-    """Findings and verdicts, as they come."""
-
-    def __init__(self) -> None:
-        self.findings: list[dict[str, Any]] = []
-        self.records: list[dict[str, Any]] = []
-        self.refused = False
-
-    def find(self, name: str, file: str, line: int, message: str, fix: str) -> None:
-        self.findings.append(
-            {"id": name, "file": file, "line": line, "message": message, "fix": fix}
-        )
 
 
 Files = Annotated[
@@ -80,6 +65,7 @@ def lint(
     json: Json = False,
 ) -> None:
     """Check prompts and transcripts. Exit 6 on findings or, for one transcript, a refusal."""
+    from interlock.testing.lint import LintReport
     from interlock.testing.transcript import Record
 
     if not files and not jsonl:
@@ -94,62 +80,19 @@ def lint(
         strict=strict_signals,
         format=recorded.value if recorded else None,
     )
-    report = LintReport()
+    report, as_prompt = LintReport(base), None if as_ is None else as_ == LintKind.PROMPT
     for name in files or ():
-        _lint_file(name, as_, base, report)
+        with open_input(name, "prompt, skill or transcript") as file:
+            report.add_file(name, file.read(), as_prompt=as_prompt)
     for name in jsonl or ():
-        _lint_records(name, base, report)
+        with open_input(name, "file of transcripts") as lines:
+            report.add_records(name, lines)
     _echo_report(report, json)
     if report.findings or report.refused:
         raise typer.Exit(ExitCode.FINDINGS)
 
 
-def _lint_file(name: str, kind: LintKind | None, base: "Record", report: LintReport) -> None:
-    from interlock.testing.lint import is_prompt, lint_prompt
-    from interlock.testing.transcript import check_transcript, detect_format
-
-    text = _read_text(name, report)
-    form = base.format or detect_format(text)
-    asked = base.role is not None or base.format is not None or form != "text"
-    prompt = kind == LintKind.PROMPT if kind else not asked and is_prompt(text)
-    if prompt:
-        for one in lint_prompt(text, base.role):
-            report.find(one.id, name, one.line, one.message, one.fix)
-        return
-    record = msgspec.structs.replace(base, id=name, format=form, stream=text)
-    judged = check_transcript(record)
-    report.refused |= judged.is_refused
-    report.records.append(judged.to_plain())
-
-
-def _lint_records(name: str, base: "Record", report: LintReport) -> None:
-    from interlock.testing.transcript import check_transcript, read_record
-
-    with open_input(name, "file of transcripts") as lines:
-        for number, raw in enumerate(lines, 1):
-            if not raw.strip():
-                continue
-            record = read_record(raw.removeprefix(b"\xef\xbb\xbf"), base)
-            if isinstance(record, str):
-                fix = "Write {id, role, task_id, text} or {id, format, stream} on one line."
-                report.find("record.unreadable", name, number, record, fix)
-            else:
-                report.records.append(check_transcript(record).to_plain())
-
-
-def _read_text(name: str, report: LintReport) -> str:
-    with open_input(name, "prompt, skill or transcript") as file:
-        raw = file.read()
-    try:
-        return raw.decode()
-    except UnicodeDecodeError as error:
-        line = raw.count(b"\n", 0, error.start) + 1
-        message = f"Byte {error.start + 1} is not UTF-8; read as an unknown character."
-        report.find("file.not-utf8", name, line, message, "Save the file as UTF-8.")
-        return raw.decode(errors="replace")
-
-
-def _echo_report(report: LintReport, json: bool) -> None:
+def _echo_report(report: "LintReport", json: bool) -> None:
     if json:
         echo_json({"findings": report.findings, "records": report.records})
         return

@@ -138,6 +138,24 @@ class RunFlags(msgspec.Struct, frozen=True, kw_only=True):
         """The flags about files that were given, and only those: the rest stays as it was."""
         return {}
 
+    def change_config(self, before: RunConfig) -> RunConfig:
+        """A run's configuration with what the command line says."""
+        limits: Mapping[str, str | int | float] = parse_pairs(self.budget or (), "--budget")
+        given = dict(split_agent(word) for word in self.agent or ())
+        usual, files = before.agents, self.list_files()
+        if "dispatch" in files:
+            if "" in given:
+                raise UsageError("--dispatch is for roles without an agent, but --agent names all")
+            usual = {role: spec for role, spec in usual.items() if role}
+        return msgspec.structs.replace(
+            before,
+            agents=usual | given,
+            files={**before.files, **files},
+            slots=before.slots | parse_counts(self.slots or (), "--slots"),
+            budget={**before.budget, **limits},
+            parallel=self.parallel or before.parallel,
+        )
+
 
 class DispatchFlags(RunFlags, frozen=True, kw_only=True):
     """Who answers, at what cost, and how dispatches travel that no agent takes."""
@@ -173,25 +191,6 @@ class WaitFlags(msgspec.Struct, frozen=True, kw_only=True):
     def choices(self) -> WaitChoices:
         is_patient = self.on_limit == RateLimitPolicy.WAIT
         return {"wait_for_humans": self.wait, "wait_for_limits": is_patient}
-
-
-def merge_config(before: RunConfig, flags: RunFlags) -> RunConfig:
-    """A run's configuration with what the command line says."""
-    limits: Mapping[str, str | int | float] = parse_pairs(flags.budget or (), "--budget")
-    given = dict(split_agent(word) for word in flags.agent or ())
-    usual, files = before.agents, flags.list_files()
-    if "dispatch" in files:
-        if "" in given:
-            raise UsageError("--dispatch is for roles without an agent, but --agent names all")
-        usual = {role: spec for role, spec in usual.items() if role}
-    return msgspec.structs.replace(
-        before,
-        agents=usual | given,
-        files={**before.files, **files},
-        slots=before.slots | parse_counts(flags.slots or (), "--slots"),
-        budget={**before.budget, **limits},
-        parallel=flags.parallel or before.parallel,
-    )
 
 
 def parse_pairs(words: Iterable[str], option: str) -> dict[str, str]:
@@ -251,78 +250,3 @@ def open_input(name: str, what: str = "log file") -> Iterator[BinaryIO]:
             yield file
     except OSError as error:
         raise SourceError(f"{name} cannot be read: {os.strerror(error.errno or 0)}") from None
-
-
-class CalibrateDispatchMode(StrEnum):
-    """Carriers of a calibration whose asks are files, or are pulled by MCP workers."""
-
-    FILE = "file"
-    BATCH_FILE = "batch-file"
-    MCP = "mcp"
-
-
-ScenarioOption = Annotated[
-    str,
-    typer.Option(
-        "--scenario", metavar="NAME|FILE", help="A shipped scenario, or a JSON or YAML file."
-    ),
-]
-CalibrateAgent = Annotated[
-    str,
-    typer.Option(
-        "--agent",
-        metavar="AGENT",
-        help="stub, basic, exec:COMMAND, script:FILE, acp:COMMAND, claude…; default basic.",
-    ),
-]
-CalibrateDispatch = Annotated[
-    CalibrateDispatchMode | None,
-    typer.Option("--dispatch", help="Ask through files or MCP workers instead of an agent."),
-]
-CalibrateParallel = Annotated[
-    int | None,
-    typer.Option(
-        "--parallel",
-        metavar="N",
-        min=1,
-        help="Dispatches at once, default 1; above 1, one case of each family is investigated.",
-    ),
-]
-TokenBudget = Annotated[
-    int | None,
-    typer.Option("--token-budget", metavar="TOKENS", min=0, help="Tokens that each run may use."),
-]
-RunCount = Annotated[int, typer.Option("--runs", metavar="K", help="Number of independent runs.")]
-Resume = Annotated[bool, typer.Option("--resume", help="Continue the last unfinished calibration.")]
-Edition = Annotated[
-    str, typer.Option("--edition", metavar="v1|v2", help="Which rules and bounds to score with.")
-]
-Weights = Annotated[
-    str, typer.Option("--weights", metavar="NAME", help="Weights of M19: original, february or v2.")
-]
-CalibrateRoot = Annotated[
-    Path | None,
-    typer.Option(
-        "--root", metavar="DIR", help="Folder of the signals; default .asterisk/calibrate."
-    ),
-]
-FailUnder = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--fail-under",
-        metavar="[METRIC=]X",
-        help="Exit 3 if the metric (M19 if none is named) is below X. Repeatable.",
-    ),
-]
-CheckLeaks = Annotated[
-    bool, typer.Option("--check-leaks", help="Exit 6 if labels leaked into a prompt or file.")
-]
-HtmlFile = Annotated[
-    Path | None, typer.Option("--html", metavar="FILE", help="Write the scorecard as a page.")
-]
-MarkdownFile = Annotated[
-    Path | None, typer.Option("--markdown", metavar="FILE", help="Write the cost bill as Markdown.")
-]
-JsonFile = Annotated[
-    Path | None, typer.Option("--out", metavar="FILE", help="Write everything as JSON.")
-]

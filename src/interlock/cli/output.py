@@ -67,6 +67,11 @@ def echo_json(fields: Any) -> None:
     echo_json_text((msgspec.json.format(text, indent=2),))
 
 
+def echo_record(record: object) -> None:
+    """One JSON object as a line: what verbs that print many records print."""
+    sys.stdout.write(escape_json(msgspec.json.encode(record).decode()) + "\n")
+
+
 _PIECE = 1 << 20
 
 

@@ -17,7 +17,7 @@ from interlock.cli.ingest import (
 )
 from interlock.cli.output import Json, echo, echo_json, echo_table
 from interlock.rca.history import quarantine
-from interlock.rca.history.settings import HistorySettings, read_history_settings
+from interlock.rca.history.settings import read_history_settings
 from interlock.system.errors import UsageError
 from interlock.system.text import fit_columns, plural
 
@@ -27,10 +27,6 @@ quarantine_app = typer.Typer(
 app.add_typer(quarantine_app, name="quarantine")
 
 Pattern = Annotated[str, typer.Argument(metavar="TEST", help="Its id; * stands for anything.")]
-
-
-def _find_file(settings: HistorySettings) -> Path:
-    return Path(settings.quarantine)
 
 
 @quarantine_app.command("add")
@@ -47,7 +43,7 @@ def add(
 ) -> None:
     """Quarantine a test. It keeps running; its failures do not fail the build."""
     settings = read_history_settings()
-    path, today = _find_file(settings), parse_day(on)
+    path, today = Path(settings.quarantine), parse_day(on)
     entry = quarantine.make_entry(test, owner, reason, today, days, settings, job)
     quarantine.add_entry(path, entry)
     if json:
@@ -59,7 +55,7 @@ def add(
 @quarantine_app.command("rm")
 def remove(test: Pattern, json: Json = False) -> None:
     """End the quarantine of a test."""
-    path = _find_file(read_history_settings())
+    path = Path(read_history_settings().quarantine)
     if not quarantine.remove_entries(path, test):
         raise UsageError(f"{test} is not in {path}; 'interlock quarantine list' shows what is")
     if json:
@@ -72,7 +68,7 @@ def remove(test: Pattern, json: Json = False) -> None:
 def show_all(on: Today = "", json: Json = False) -> None:
     """All entries, and how long they last."""
     settings = read_history_settings()
-    entries = quarantine.read_quarantine(_find_file(settings)).entries
+    entries = quarantine.read_quarantine(Path(settings.quarantine)).entries
     today = parse_day(on)
     if json:
         rows = [{**msgspec.to_builtins(each), "active": each.expires >= today} for each in entries]
@@ -100,7 +96,7 @@ def check(
 ) -> None:
     """What has expired, has healed, or matches no test. Exit 6 if something has."""
     memory = open_history(store)
-    path = _find_file(memory.settings)
+    path = Path(memory.settings.quarantine)
     entries = quarantine.read_quarantine(path)
     checked = quarantine.check_quarantine(
         entries, memory, choose_project(memory, project), parse_day(on)

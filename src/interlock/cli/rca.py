@@ -20,7 +20,6 @@ from interlock.cli.options import (
     RunFlags,
     WaitFlags,
     expand_options,
-    merge_config,
     read_thresholds,
 )
 from interlock.cli.output import (
@@ -34,7 +33,6 @@ from interlock.cli.output import (
     echo_table,
     open_project,
 )
-from interlock.cli.run import take_up
 from interlock.rca import analyze as analysis
 from interlock.rca.analyze import CIRCUIT
 from interlock.rca.config import change_config
@@ -260,8 +258,7 @@ def analyze(
         before = analysis.find_config(project, connection, found, limits, flags.list_files())
         config = change_config(analysis.read_config(before), repo, workspace, last_green, **changes)
         config = analysis.compare_with_history(config, intakes, store, echo_note)
-        merged = merge_config(before, flags)
-        options = analysis.assign_reviewer(merged, config)
+        options = analysis.assign_reviewer(flags.change_config(before), config)
         pool = project.build_pool(circuit.source.circuit, options)
         taken, count = analysis.add_launches(connection, found, name, circuit, intakes, options)
         del intakes  # they are kept now, and much to hold while a very red night is worked on
@@ -316,7 +313,7 @@ def resume_run(
     from interlock.rca.knowledge.suites import find_suite
 
     with project.write() as connection:
-        _, pool = take_up(project, connection, run_id, flags)
+        _, pool = project.reopen_run(connection, run_id, flags.change_config)
         suite = find_suite(connection, run_id=run_id)
         if suite is None:
             raise StateError(f"run {run_id} has no suite; 'interlock doctor --deep' says why")

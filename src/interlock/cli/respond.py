@@ -4,7 +4,6 @@ The verb `conform`: a watcher or agent against the file protocol.
 """
 
 import asyncio
-import os
 import signal
 import time
 from collections import Counter
@@ -23,7 +22,7 @@ from interlock.system.time import format_timestamp
 if TYPE_CHECKING:
     from interlock.testing.conform.scenarios import ConformScenario
     from interlock.testing.conform.stage import ScenarioResult
-    from interlock.testing.responder.responder import CreateAgent, Responder, ResponderCounts
+    from interlock.testing.responder.responder import Responder, ResponderCounts
 
 
 _DEFAULT_PATHS = (Path(".interlock") / "runs", Path(".asterisk"))
@@ -53,9 +52,14 @@ def respond(
     """Answer signals that wait in files, with any command. Prompt on stdin, JSON on stdout."""
     from interlock.system.time import parse_duration
     from interlock.testing.responder.inbox import SignalFinder
-    from interlock.testing.responder.responder import Answerer, Notes, Responder
+    from interlock.testing.responder.responder import (
+        Answerer,
+        Notes,
+        Responder,
+        make_agent_factory,
+    )
 
-    make_agent = _make_agent_factory(agent)
+    make_agent = make_agent_factory(agent, Path())
     seconds = parse_duration(timeout)
     paths = [path] if path else list(_DEFAULT_PATHS)
     if not any(each.exists() for each in paths):
@@ -69,35 +73,6 @@ def respond(
         return await _respond(responder, once=once, json=json)
 
     raise typer.Exit(asyncio.run(work()))
-
-
-def _make_agent_factory(spec: str) -> "CreateAgent":
-    from collections.abc import Mapping
-
-    from interlock.agents.carrier import Carrier
-    from interlock.agents.registry import AgentContext, ProgressGauge, build_agent
-    from interlock.runtime.settings import DATABASE, open_query_broker, read_settings
-    from interlock.system.clock import SystemClock
-    from interlock.system.errors import UsageError
-
-    if not spec:
-        raise UsageError("who answers? Say it with --agent exec:COMMAND")
-    settings = read_settings(Path())
-
-    def make_agent(named: Mapping[str, str]) -> Carrier:
-        context = AgentContext(
-            project=Path(),
-            db=DATABASE,
-            clock=SystemClock(),
-            settings=settings.written,
-            environment={**os.environ, **named},
-            queries=open_query_broker(DATABASE, settings.inbox),
-            gauge=ProgressGauge(),
-        )
-        return build_agent(spec, context)
-
-    make_agent({})
-    return make_agent
 
 
 async def _respond(responder: "Responder", *, once: bool, json: bool) -> int:

@@ -16,10 +16,8 @@ from interlock.cli.app import app, exit_with
 from interlock.cli.options import (
     DispatchFlags,
     New,
-    RunFlags,
     WaitFlags,
     expand_options,
-    merge_config,
     read_thresholds,
 )
 from interlock.cli.output import (
@@ -42,9 +40,8 @@ from interlock.system.text import plural
 
 if TYPE_CHECKING:
     from interlock.api.project import Project
-    from interlock.api.records import Connection, RunRecord
+    from interlock.api.records import RunRecord
     from interlock.api.work import RunResult
-    from interlock.runtime.agent_pool import AgentPool
 
 _OWN_REPORTS = {
     "delivery": "interlock.cli.delivery",
@@ -97,7 +94,7 @@ def run(
         read_case_file(cases),
         source=str(cases),
         thresholds=thresholds,
-        change=lambda config: merge_config(config, flags),
+        change=flags.change_config,
         new=new,
         detach=detach,
         resumed=tell_resumed,
@@ -129,18 +126,11 @@ def resume(
         return
     result = project.continue_run(
         found.number,
-        lambda config: merge_config(config, flags),
+        flags.change_config,
         detach=detach,
         **waits.choices,
     )
     _report(project, result, json=json)
-
-
-def take_up(
-    project: "Project", connection: "Connection", run_id: int, flags: RunFlags
-) -> "tuple[RunRecord, AgentPool]":
-    """An unfinished run with what the flags change about it, and who answers it now."""
-    return project.reopen_run(connection, run_id, lambda config: merge_config(config, flags))
 
 
 def _report(project: "Project", result: "RunResult", *, json: bool) -> NoReturn:

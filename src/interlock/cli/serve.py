@@ -1,4 +1,7 @@
-"""The verb serve: the window for people and MCP for agents, over HTTP, until told to stop."""
+"""The verbs that serve: `serve`, the window for people and MCP for agents over HTTP, until told to
+stop; and `mcp`, which an agent's client starts, so that the agent pulls its work over stdin and
+stdout.
+"""
 
 import os
 import stat
@@ -6,12 +9,12 @@ import sys
 import time
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from interlock.api.inspect import RunStatusReader
-from interlock.api.records import DatabaseAddress, make_absolute, state_folder
+from interlock.api.records import make_absolute, state_folder
 from interlock.cli.app import app
 from interlock.cli.output import Db, Json, echo, echo_json, open_project
 from interlock.system.errors import SourceError
@@ -19,8 +22,7 @@ from interlock.system.errors import SourceError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from interlock.agents.human import AnswerPolicy
-    from interlock.agents.mcp.worker import MakeWorker
+    from interlock.agents.mcp.worker import Worker
     from interlock.api.project import Project
     from interlock.web.access import AccessRules
     from interlock.web.sections import Section
@@ -89,7 +91,7 @@ def serve(
     listening = open_socket(host, port)
     server = build_server(
         project,
-        _make_worker_factory(make_absolute(project.db), project.settings.inbox),
+        lambda age: _make_worker(project, f"http-{os.getpid()}", since=time.time() - age),
         sections,
         left_out,
         rate,
@@ -178,8 +180,59 @@ def _read_token(path: Path) -> str:
     return text
 
 
-def _make_worker_factory(path: DatabaseAddress, policy: "AnswerPolicy") -> "MakeWorker":
-    """What makes a worker for each that comes."""
+@app.command()
+def mcp(
+    role: Annotated[
+        list[str] | None,
+        typer.Option("--role", metavar="ROLE", help="Take only work of this role; repeatable."),
+    ] = None,
+    db: Db = None,
+    json: Json = False,
+) -> None:
+    """Let an agent pull its work. An MCP server over stdin and stdout, started by its client.
+
+    With --json it serves nothing and prints the tools it has.
+    """
+    from interlock.agents.mcp.messages import list_tool_specs
+
+    if json:
+        echo_json({"tools": list_tool_specs()})
+        return
+    from importlib.util import find_spec
+
+    if find_spec("mcp") is None:
+        raise SourceError("this needs the MCP SDK: pip install 'interlock[mcp]'")
+    from interlock.agents.mcp.stdio import StdioTransport
+
+    since = time.time()
+    transport = StdioTransport(os.dup(0), os.dup(1))
+    os.dup2(2, 1)  # whatever prints by mistake must not break into the protocol
+    transport.open()
+    _serve_stdio(transport, db, tuple(role or ()), since)
+
+
+def _serve_stdio(transport: Any, db: str | None, roles: tuple[str, ...], since: float) -> None:
+    """All that takes its time to load, while the client is greeted."""
+    import asyncio
+
+    from interlock.agents.mcp.server import serve_stdio
+
+    project = open_project(db)
+
+    async def work() -> None:
+        worker = _make_worker(project, str(os.getpid()), roles, since)
+        try:
+            await serve_stdio(worker, transport)
+        finally:
+            await worker.close()
+
+    asyncio.run(work())
+
+
+def _make_worker(
+    project: "Project", name: str, roles: tuple[str, ...] = (), since: float = 0.0
+) -> "Worker":
+    """A worker that pulls work from whoever hands it out, and knows when runs are over."""
     import secrets
 
     from interlock.agents.mcp.socket import CoordinatorClient
@@ -188,11 +241,8 @@ def _make_worker_factory(path: DatabaseAddress, policy: "AnswerPolicy") -> "Make
     from interlock.calibrate.campaign import find_database
     from interlock.runtime.settings import open_query_broker
 
-    records = RunStatusReader(path, partial(find_database, state_folder(path)))
-
-    def make_worker(age: float) -> Worker:
-        link = CoordinatorClient(pull_folder(path), f"http-{os.getpid()}-{secrets.token_hex(8)}")
-        queries = open_query_broker(path, policy)
-        return Worker(link, queries, records, since=time.time() - age)
-
-    return make_worker
+    path = make_absolute(project.db)
+    client = CoordinatorClient(pull_folder(path), f"{name}-{secrets.token_hex(8)}")
+    queries = open_query_broker(path, project.settings.inbox)
+    runs = RunStatusReader(path, partial(find_database, state_folder(path)))
+    return Worker(client, queries, runs, roles, since)

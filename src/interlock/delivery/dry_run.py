@@ -10,7 +10,12 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from interlock.api.project import Project
-from interlock.delivery.start import DeliveryOptions, build_config, choose_slug, find_earlier_run
+from interlock.delivery.start import (
+    DeliveryOptions,
+    build_config,
+    choose_slug,
+    find_earlier_run_id,
+)
 from interlock.runtime.settings import RunConfig
 from interlock.system.errors import InterlockError
 from interlock.system.text import align_columns, plural
@@ -98,7 +103,7 @@ def plan_dry_run(
     return DryRun(
         plan=str(options.plan),
         title=plan.title,
-        goes_on_with=_find_earlier_run_id(options, project),
+        goes_on_with=find_earlier_run_id(project, options),
         branch=f"interlock/{slug}",
         base=base,
         problems=(*problems, *invalid),
@@ -128,14 +133,6 @@ def _inspect_repository(options: DeliveryOptions) -> tuple[str, tuple[str, ...],
     except InterlockError as error:
         return "", (), (str(error),)
     return found.base, found.notes, ()
-
-
-def _find_earlier_run_id(options: DeliveryOptions, project: Project) -> int | None:
-    if not project.has_database:
-        return None
-    with project.read() as connection:
-        earlier = find_earlier_run(connection, options)
-    return earlier.run_id if earlier else None
 
 
 def _list_roles(

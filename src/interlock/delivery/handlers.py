@@ -7,6 +7,7 @@ one dispatch, as after a crash, a handler finds what was done.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping
+from pathlib import Path
 from typing import Any, Final
 
 import msgspec
@@ -34,6 +35,7 @@ from interlock.system.errors import SourceError
 from interlock.system.file_kinds import has_tests, is_test
 
 Handler = Callable[[Ask, Case], Awaitable[dict[str, Any]]]
+_MOST_TEXT: Final = 400_000
 _MOST_OWED: Final = 20
 """Findings that one judge must answer; more than that are only listed."""
 
@@ -202,17 +204,35 @@ def _record_work(tree: TaskTree, ask: Ask, case: Case) -> tuple[Snapshot, list[s
 def _read_findings(tree: TaskTree, diff: Diff) -> tuple[list[str], dict[str, str]]:
     """What the text of the change itself shows: all findings as lines, and the first sentence
     about each file with tests that became weaker."""
-    texts = findings.read_new_texts(tree.root, diff)
+    texts = _read_new_texts(tree.root, diff)
     issues = find_diff_issues({file.path: file.added for file in diff.files}, texts)
     tested = [file for file in diff.files if has_tests(file.path)]
     old = {file.path: tree.read_old_text(file.path) for file in tested if file.status != "added"}
-    new = findings.read_new_texts(tree.root, Diff(tuple(tested)), also_unchanged=True)
+    new = _read_new_texts(tree.root, Diff(tuple(tested)), also_unchanged=True)
     weakened = find_weakened_tests(old, new)
     lines = [f"{each.path}:{each.line}: {each.sentence}" for each in (*weakened, *issues)]
     owed: dict[str, str] = {}
     for finding in weakened:
         owed.setdefault(finding.path, finding.sentence)
     return lines, owed
+
+
+def _read_new_texts(root: Path, diff: Diff, *, also_unchanged: bool = False) -> dict[str, str]:
+    """The new texts of the files that lines were added to, or of all that changed, as far as they
+    are text of a sane size."""
+    found: dict[str, str] = {}
+    for file in diff.files:
+        path = root / file.path
+        try:
+            if (
+                (file.added or also_unchanged)
+                and path.stat().st_size <= _MOST_TEXT
+                and not path.is_symlink()
+            ):
+                found[file.path] = path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError):
+            continue
+    return found
 
 
 def _list_owed(

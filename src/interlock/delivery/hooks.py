@@ -14,22 +14,22 @@ import msgspec
 
 from interlock.agents.carrier import NO_CONTEXT, Ask, ExecutionContext
 from interlock.delivery import steps
-from interlock.delivery.file_conflicts import (
-    CONFLICT,
-    FREE,
-    REASSIGN,
-    WAIT,
-    decide_handling,
-    describe_handling,
-    find_named_task,
-)
 from interlock.delivery.handlers import CheckHandler, DeliveryHandlers
 from interlock.delivery.inspection import TaskEnvironment, TreeInspection
 from interlock.delivery.merging import MergeHandler
 from interlock.delivery.parameters import build_parameters
 from interlock.delivery.plan.watch import PlanWatch
-from interlock.delivery.queues import WaitQueues
-from interlock.delivery.rule_tags import ANY, HOLDER, WAITS, read_rule_tags
+from interlock.delivery.queues import (
+    CONFLICT,
+    FREE,
+    REASSIGN,
+    WAIT,
+    WaitQueues,
+    decide_handling,
+    describe_handling,
+    find_named_task,
+    update_holders,
+)
 from interlock.delivery.task_context import (
     ExpertFiles,
     PastDecision,
@@ -92,7 +92,7 @@ class DeliveryHooks:
         self._queues = WaitQueues(config.work.per_expert, self._list_active)
         self._connection = connection
         self._circuit = circuit
-        self._tags = read_rule_tags(circuit)
+        self._tags = steps.read_rule_tags(circuit)
         self._watch = watch
         self._histories: dict[int, list[PastDecision]] = {}
         self._assigned: dict[int, set[str]] = {}
@@ -288,13 +288,7 @@ class DeliveryHooks:
     ) -> Sequence[Effect]:
         self._history(case_no).append(self._build_past(case_no, decision, data))
         self._dispatched.discard(case.case_id)
-        if decision.hold:
-            self._holders.setdefault(decision.hold, case.case_id)
-        self._holders.pop(decision.release, None)
-        if decision.status != OPEN:
-            self._holders = {
-                name: holder for name, holder in self._holders.items() if holder != case.case_id
-            }
+        update_holders(self._holders, case.case_id, decision)
         if case.step == steps.CONSULT:
             self._queues.leave_expert(case.case_id)
         return ()
@@ -323,11 +317,11 @@ class DeliveryHooks:
         last = history[-1] if history else None
         if last is None or case.step not in (steps.IMPLEMENT, steps.REMEDIATE):
             return False
-        waits = last.tags.get(WAITS)
-        if waits == ANY:
+        waits = last.tags.get(steps.WAITS)
+        if waits == steps.ANY:
             self._queues.wait_for(case.case_id, str(last.answer.get("waits_for", "")))
             return True
-        if waits == HOLDER and last.answer.get("handling") == WAIT:
+        if waits == steps.HOLDER and last.answer.get("handling") == WAIT:
             self._queues.wait_for(case.case_id, str(last.answer["holder"]))
             return True
         return False

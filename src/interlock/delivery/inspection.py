@@ -59,7 +59,7 @@ class TaskEnvironment:
         self.environ = filter_environment(environ, config.work.let_in)
         """What checks and the set-up command see of our own environment."""
         self.made_experts = Path(config.home) / _EXPERTS
-        self._baselines = Path(config.home) / _BASELINES
+        self.baselines = Path(config.home) / _BASELINES
         self._trees: dict[str, TaskTree] = {}
         self.set_plan(plan)
 
@@ -75,13 +75,9 @@ class TaskEnvironment:
 
     def tree_of(self, case_id: str, step: str) -> TaskTree:
         """The tree in which a step of a case works: the task's, or that of its repair."""
-        return self._open_tree(f"{case_id}#repair" if step in REPAIR else case_id)
+        return self.open_tree(f"{case_id}#repair" if step in REPAIR else case_id)
 
-    def baseline_tree(self) -> TaskTree:
-        """The tree that shows the work before any task."""
-        return self._open_tree(_BASELINE_TREE)
-
-    def _open_tree(self, name: str) -> TaskTree:
+    def open_tree(self, name: str) -> TaskTree:
         if name not in self._trees:
             self._trees[name] = self.workspace.open_tree(name)
         return self._trees[name]
@@ -109,21 +105,10 @@ class TaskEnvironment:
     def find_baseline(self, commit: str, cells: tuple[CheckCell, ...]) -> tuple[CheckResult, ...]:
         """How these checks stood at that commit, or else before the first task."""
         for each in (commit, self.workspace.base):
-            baseline = read_baseline(self._baselines, each)
+            baseline = read_baseline(self.baselines, each)
             if not baseline.find_missing(cells):
                 break
         return baseline.results_of(cells)
-
-    async def take_baseline(
-        self,
-        cells: tuple[CheckCell, ...],
-        place: CheckEnvironment,
-        clock: Clock,
-        limits: CheckLimits,
-    ) -> None:
-        """Run the checks before any task and store how they came out."""
-        base = self.workspace.base
-        await take_baseline(self._baselines, base, cells, place, clock, limits=limits)
 
     def store_baseline(
         self, commit: str, cells: tuple[CheckCell, ...], results: tuple[CheckResult, ...]
@@ -132,7 +117,7 @@ class TaskEnvironment:
         baseline = Baseline(1, commit)
         for cell, result in zip(cells, results, strict=True):
             baseline = baseline.with_result(cell, result)
-        write_baseline(self._baselines, baseline)
+        write_baseline(self.baselines, baseline)
 
 
 class TreeInspection:
@@ -162,12 +147,15 @@ class TreeInspection:
     async def take_baseline(self, cells: tuple[CheckCell, ...], ask: Ask) -> str:
         """Check the work as it was before any task; why it cannot be checked, if so."""
         environment = self._environment
-        tree = await asyncio.to_thread(environment.baseline_tree)
+        tree = await asyncio.to_thread(environment.open_tree, _BASELINE_TREE)
         problem = await self.prepare(tree, ask)
         if not problem:
             place = self._build_check_environment(tree, ask)
-            await environment.take_baseline(cells, place, self._clock, self._limits)
-            await asyncio.to_thread(tree.restore, environment.workspace.base)
+            base = environment.workspace.base
+            await take_baseline(
+                environment.baselines, base, cells, place, self._clock, limits=self._limits
+            )
+            await asyncio.to_thread(tree.restore, base)
         return problem
 
     async def run_on_recorded(

@@ -154,11 +154,13 @@ def _build_texts(case: Case, context: TaskContext) -> dict[str, str]:
         or _format_answer(case.context.get("guidance")),
         "plan": context.plan,
         "commands": _format_list(
-            f"{it.check} ({it.environment or 'everywhere'}): {it.command} -> exit {it.exit_code}"
-            for it in context.commands
+            f"{each.name} ({each.environment or 'everywhere'}): {' '.join(each.command)}"
+            f" -> exit {each.exit_code}"
+            for each in context.commands
         ),
         "places": _format_list(
-            _join_words(each.name, each.description, each.how) for each in context.places
+            _join_words(each.name, each.description, " ".join(each.prefix))
+            for each in context.places
         ),
         "experts": _format_list(
             _join_words(each.name, each.domain, each.ask_when) for each in context.experts

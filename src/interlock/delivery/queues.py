@@ -1,11 +1,19 @@
-"""Cases that wait although it is their turn: for an expert, for another task, for a file.
+"""Cases that wait although it is their turn: for an expert, for another task, for a file. Pure.
 
-A wait that nobody can end is ended: no task waits for one that waits itself.
+A wait that nobody can end is ended: no task waits for one that waits itself. A FILE CONFLICT that
+can wait is queued until the holder is over. One that cannot is settled at once: the file goes to
+whoever asks if its holder comes later anyway, otherwise both change it and the merge brings their
+work together. A file that nobody holds is free.
 """
 
-from collections.abc import Callable, Iterable
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
 
 import msgspec
+
+from interlock.engine.case import OPEN, Decision
+from interlock.runtime.fence import clean_foreign_text
 
 
 class WaitReason(msgspec.Struct, frozen=True):
@@ -86,3 +94,66 @@ class WaitQueues:
 
     def _is_free(self, name: str) -> bool:
         return sum(each == name for each in self._asking.values()) < self._per_expert
+
+
+def update_holders(holders: dict[str, str], case_id: str, decision: Decision) -> None:
+    """Of each hold the case that has it, after a decision about a case."""
+    if decision.hold:
+        holders.setdefault(decision.hold, case_id)
+    holders.pop(decision.release, None)
+    if decision.status != OPEN:
+        for name in [name for name, holder in holders.items() if holder == case_id]:
+            del holders[name]
+
+
+CONFLICT: Final = "FILE CONFLICT"
+FREE, WAIT, MERGE, REASSIGN = "free", "wait", "merge", "reassign"
+_MOST_PATH: Final = 200
+
+
+def decide_handling(holder: str, can_wait: str, comes_later: bool) -> str:
+    """`holder` is the open task that has the file, if any; `comes_later` says that it has not
+    begun and will not before whoever reports the conflict is over."""
+    if not holder:
+        return FREE
+    if can_wait.strip().upper().startswith("YES"):
+        return WAIT
+    return REASSIGN if comes_later else MERGE
+
+
+def describe_handling(answer: Mapping[str, Any], ends: Mapping[str, str]) -> str:
+    """What the one who reported the conflict is told; `ends` says how tasks ended."""
+    path = clean_foreign_text(str(answer["path"])).replace("`", "")[:_MOST_PATH]
+    holder = str(answer.get("holder", ""))
+    both = (
+        f"Task `{holder}` has `{path}` too. Change what you need and nothing else in it; "
+        "the merge brings both together, and whoever comes second sees what does not fit."
+    )
+    match answer["handling"]:
+        case "free":
+            return f"No other task has `{path}`: go on and change it."
+        case "reassign":
+            return (
+                f"`{path}` is yours now; task `{holder}`, which has not begun, waits for you. "
+                "Go on and change it."
+            )
+        case "wait" if holder in ends:
+            merged = "Its work is in your folder. " if ends[holder] == "COMPLETE" else ""
+            return (
+                f"`{path}` is free now: task `{holder}` is {ends[holder]}. "
+                f"{merged}Go on and change it."
+            )
+        case "wait":
+            return f"You cannot wait for `{path}`, since nobody can go on before you. {both}"
+    return both
+
+
+def find_named_task(text: str, names: Iterable[str]) -> str:
+    """The task that a blocker says must come first: `a1 must be done first`, `needs task a1`."""
+    for name in sorted(names, key=len, reverse=True):
+        word = rf"(?<![\w/#.-])[`'\"]?{re.escape(name)}[`'\"]?(?![\w/#-]|\.\w)"
+        precedes = rf"(?i:task|after|until|wait\w* for|depends on|blocked by)\s+{word}"
+        follows = rf"{word}\s+(?i:must|has to|have to|needs to|should|is not|isn't|first|comes)\b"
+        if re.search(f"{precedes}|{follows}", text):
+            return name
+    return ""

@@ -197,11 +197,13 @@ def find_earlier_run(connection: "Connection", options: DeliveryOptions) -> "Run
     return None if run_id is None else find_run(connection, run_id)
 
 
-def has_earlier_run(project: "Project", options: DeliveryOptions) -> bool:
+def find_earlier_run_id(project: "Project", options: DeliveryOptions) -> int | None:
+    """The number of that run, also where there is no database yet."""
     if not project.has_database:
-        return False
+        return None
     with project.read() as connection:
-        return find_earlier_run(connection, options) is not None
+        earlier = find_earlier_run(connection, options)
+    return earlier.run_id if earlier else None
 
 
 def continue_delivery(

@@ -16,10 +16,10 @@ import msgspec
 
 from interlock.agents.carrier import ExecutionContext
 from interlock.delivery import steps
+from interlock.delivery.checks.records import Check, Environment
 from interlock.delivery.handlers import CheckHandler
 from interlock.delivery.inspection import TaskEnvironment
 from interlock.delivery.plan.plan import Task
-from interlock.delivery.rule_tags import ACCEPTS, BY, OBJECTS, VERDICT
 from interlock.delivery.worktrees.diff import Diff
 from interlock.engine.case import Case, Decision
 from interlock.signals.grammar import ID
@@ -43,23 +43,6 @@ class Expert(msgspec.Struct, frozen=True):
     ask_when: str = ""
 
 
-class CheckLocation(msgspec.Struct, frozen=True):
-    """An environment in which checks run, and how a command is run there."""
-
-    name: str
-    description: str = ""
-    how: str = ""
-
-
-class CheckCommand(msgspec.Struct, frozen=True):
-    """A check that must hold: what is run, where, and which exit code it must have."""
-
-    check: str
-    command: str
-    environment: str = ""
-    exit_code: int = 0
-
-
 class TaskContext(msgspec.Struct, frozen=True, kw_only=True):
     """All that a prompt can be made of beside the case itself. `fence` is 8 to 64 random
     hexadecimal digits, new for each prompt; the rest is in the order of the work."""
@@ -68,8 +51,8 @@ class TaskContext(msgspec.Struct, frozen=True, kw_only=True):
     fence: str
     plan: str = ""
     """An excerpt of the plan around the task."""
-    commands: tuple[CheckCommand, ...] = ()
-    places: tuple[CheckLocation, ...] = ()
+    commands: tuple[Check, ...] = ()
+    places: tuple[Environment, ...] = ()
     experts: tuple[Expert, ...] = ()
     guidance: tuple[str, ...] = ()
     """What humans said about this task, oldest first."""
@@ -109,10 +92,10 @@ def find_open_points(history: Iterable[PastDecision]) -> tuple[Point, ...]:
     """What judges hold against the work and have not taken back, oldest first."""
     points: list[Point] = []
     for past in history:
-        verdict, judge = past.tags.get(VERDICT), past.tags.get(BY, "")
-        if verdict == ACCEPTS:
+        verdict, judge = past.tags.get(steps.VERDICT), past.tags.get(steps.BY, "")
+        if verdict == steps.ACCEPTS:
             points = [point for point in points if point.by != judge]
-        elif verdict == OBJECTS:
+        elif verdict == steps.OBJECTS:
             text = str(past.answer.get("text") or past.answer.get("summary") or "")
             points.append(Point(judge, past.decision.attempt, text))
     return tuple(points)
@@ -252,16 +235,8 @@ class TaskContextBuilder:
             task=self._environment.find_task(case.case_id),
             fence=self._fence(),
             plan=plan.overview,
-            commands=tuple(
-                CheckCommand(
-                    check.name, " ".join(check.command), check.environment, check.exit_code
-                )
-                for check in plan.checks
-            ),
-            places=tuple(
-                CheckLocation(place.name, place.description, " ".join(place.prefix))
-                for place in plan.environments
-            ),
+            commands=plan.checks,
+            places=plan.environments,
             experts=self._experts.list_experts(),
             guidance=find_guidance(history),
             notices=tuple(notices),

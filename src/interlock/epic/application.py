@@ -30,14 +30,13 @@ from interlock.agents.registry import (
 )
 from interlock.agents.worker.carrier import WorkerCarrier
 from interlock.engine.circuit import HUMAN, Circuit
-from interlock.epic import parameters
 from interlock.epic.approval.carrier import REVIEW, CheckpointedGate, IssueCarrier
 from interlock.epic.approval.issues import GithubIssue, Issues
 from interlock.epic.checkpoints.place import StateFolder, find_state_folder
 from interlock.epic.checkpoints.store import Checkpoints, hold_epic_lock
 from interlock.epic.config import EpicConfig, EpicSettings, parse_seconds
 from interlock.epic.driver import OWN_ROLES, EpicDriver, SignalLog
-from interlock.epic.hooks import GATES, EpicHooks, GateQuestions
+from interlock.epic.hooks import GATES, NAMES, EpicHooks, GateQuestions
 from interlock.epic.progress import CheckpointUpdater
 from interlock.epic.sessions.carrier import SessionCarrier
 from interlock.epic.sessions.listen import AgentDialect, CliDialect, ExecDialect
@@ -60,7 +59,7 @@ class Epic(Application):
     """The circuit `epic`: one case, whose sessions continue from a checkpoint."""
 
     own_roles = OWN_ROLES
-    prompt_names = parameters.NAMES
+    prompt_names = NAMES
 
     def set_up_run(
         self,

@@ -26,7 +26,7 @@ from interlock.epic.checkpoints.record import (
 from interlock.epic.checkpoints.store import Checkpoints, LoadedCheckpoint
 from interlock.epic.recovery.git_state import read_git_work
 from interlock.epic.sessions.record import RecordedSignal, SessionAttempt
-from interlock.epic.status import NEXT, Status, read_status
+from interlock.epic.status import NEXT, Status, change_status, read_status
 from interlock.signals.catalogue import list_signals
 from interlock.system.errors import InterlockError, SourceError
 from interlock.system.time import format_timestamp
@@ -114,6 +114,25 @@ def _apply_story(checkpoint: Checkpoint, story_id: str, status: Status) -> tuple
     if found is None:
         return checkpoint, f"story {story_id} is {known.status} and cannot become {status}"
     return checkpoint.with_story(msgspec.structs.replace(known, status=found)), ""
+
+
+def set_story_status(
+    checkpoints: Checkpoints, known: Checkpoint, story_id: str, status: Status, reason: str, at: str
+) -> Story:
+    """A person's word on how a story stands, in the checkpoint. SourceError if there is no such
+    story, StateError if the status may not follow."""
+
+    def change(before: Checkpoint | None) -> Checkpoint:
+        checkpoint = before or known
+        found = checkpoint.story(story_id)
+        if found is None:
+            names = ", ".join(item.id for item in checkpoint.stories[:20]) or "none"
+            raise SourceError(f"{checkpoint.epic.id} has no story {story_id}; it has {names}")
+        change_status(found.status, status, f"story {story_id}")
+        return checkpoint.with_story(msgspec.structs.replace(found, status=status, reason=reason))
+
+    written = checkpoints.update(known.epic.id, change, at)
+    return next(item for item in written.checkpoint.stories if item.id == story_id)
 
 
 def apply_announced_position(

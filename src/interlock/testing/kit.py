@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from interlock.agents.background import TaskCarrier
+from interlock.agents.background import TaskCarrier, wait_until
 from interlock.agents.carrier import Ask, Carrier, Reply
 from interlock.agents.function import (
     Dispatch,
@@ -206,9 +206,8 @@ class Script(Mapping[str, "Carrier"]):
         named."""
         if role:
             return list(self._asked.get(role, ()))
-        return sorted(
-            (each for asked in self._asked.values() for each in asked), key=_dispatch_number
-        )
+        every = (each for asked in self._asked.values() for each in asked)
+        return sorted(every, key=lambda each: each.id)
 
 
 class _ScriptedRole(TaskCarrier):
@@ -232,7 +231,7 @@ class _ScriptedRole(TaskCarrier):
     async def _act(self, entry: Any, ask: Ask) -> Reply:
         clock = self.clock or SystemClock()
         if isinstance(entry, Delay):
-            await _wait_until(clock, clock.now() + entry.seconds)
+            await wait_until(clock, clock.now() + entry.seconds)
             return await self._act(entry.answer, ask)
         if isinstance(entry, Silence):
             never: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
@@ -252,19 +251,6 @@ class _ScriptedRole(TaskCarrier):
             return build_reply(ask, entry, self.steps.get(ask.step))
         except TypeError as error:
             return build_crash(ask, error)
-
-
-async def _wait_until(clock: Clock, when: float) -> None:
-    over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-    cancel = clock.call_at(when, lambda: None if over.done() else over.set_result(None))
-    try:
-        await over
-    finally:
-        cancel()
-
-
-def _dispatch_number(dispatch: Dispatch) -> int:
-    return dispatch.id
 
 
 class Trial(msgspec.Struct, frozen=True):

@@ -1,14 +1,15 @@
 """Does a prompt or skill teach legal signals, and would its own examples be taken for real ones?
 
 Finds the lines and code spans of a text that are meant as examples of a signal, and says what is
-wrong with them, each finding under a stable id. Transcripts are judged by `transcript`.
+wrong with them, each finding under a stable id. Transcripts are judged by `transcript`; a
+`LintReport` takes files of both kinds.
 """
 
 import difflib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -23,6 +24,7 @@ from interlock.signals.catalogue import (
 from interlock.signals.grammar import SIGNAL_WORDS, SIGNALS, guess_signal, parse_signal_line
 from interlock.signals.lines import LEGACY_KEYS, SIGNAL_TYPE, LineReader, LineSignal, read_payload
 from interlock.signals.own_words import split_units
+from interlock.testing.transcript import Record, check_transcript, detect_format, read_record
 
 _PLACEHOLDER: Final = re.compile(
     r"\[[^\[\]\n]+\]|<[^<>\n]+>|\{[^{}\n]+\}|\$\{?\w+\}?|\N{HORIZONTAL ELLIPSIS}|\.\.\."
@@ -304,3 +306,55 @@ def _find_nothing_taught(examples: Sequence[Example], text: str) -> Iterator[Lin
 def _report_too_large() -> LintFinding:
     message = f"Prompts longer than {LARGEST} characters are not checked."
     return LintFinding("prompt.too-large", 1, message, "Is it a transcript? Use --as transcript.")
+
+
+class LintReport:
+    """Findings about prompts and verdicts on transcripts, as they come. `base` is what is known of
+    every transcript."""
+
+    def __init__(self, base: Record) -> None:
+        self.findings: list[dict[str, Any]] = []
+        self.records: list[dict[str, Any]] = []
+        self.refused = False
+        self._base = base
+
+    def add_file(self, name: str, raw: bytes, *, as_prompt: bool | None = None) -> None:
+        """A prompt or a transcript, as it is said, or else as its content tells."""
+        text, base = self._decode(name, raw), self._base
+        form = base.format or detect_format(text)
+        if as_prompt is None:
+            asked = base.role is not None or base.format is not None or form != "text"
+            as_prompt = not asked and is_prompt(text)
+        if as_prompt:
+            for one in lint_prompt(text, base.role):
+                self._find(one.id, name, one.line, one.message, one.fix)
+            return
+        judged = check_transcript(msgspec.structs.replace(base, id=name, format=form, stream=text))
+        self.refused |= judged.is_refused
+        self.records.append(judged.to_plain())
+
+    def add_records(self, name: str, lines: Iterable[bytes]) -> None:
+        """Many transcripts, one in each line."""
+        for number, raw in enumerate(lines, 1):
+            if not raw.strip():
+                continue
+            record = read_record(raw.removeprefix(b"\xef\xbb\xbf"), self._base)
+            if isinstance(record, str):
+                fix = "Write {id, role, task_id, text} or {id, format, stream} on one line."
+                self._find("record.unreadable", name, number, record, fix)
+            else:
+                self.records.append(check_transcript(record).to_plain())
+
+    def _decode(self, name: str, raw: bytes) -> str:
+        try:
+            return raw.decode()
+        except UnicodeDecodeError as error:
+            line = raw.count(b"\n", 0, error.start) + 1
+            message = f"Byte {error.start + 1} is not UTF-8; read as an unknown character."
+            self._find("file.not-utf8", name, line, message, "Save the file as UTF-8.")
+            return raw.decode(errors="replace")
+
+    def _find(self, name: str, file: str, line: int, message: str, fix: str) -> None:
+        self.findings.append(
+            {"id": name, "file": file, "line": line, "message": message, "fix": fix}
+        )

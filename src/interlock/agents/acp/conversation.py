@@ -37,7 +37,12 @@ from pydantic import ValidationError
 
 from interlock.agents.acp.settings import AcpSettings, Policy
 from interlock.agents.carrier import MAX_ANSWER, Ask, Reply
-from interlock.agents.cli.outcome import LIMIT_TEXT, find_time_zone, parse_reset_time
+from interlock.agents.cli.outcome import (
+    LIMIT_TEXT,
+    explain_no_object,
+    find_time_zone,
+    parse_reset_time,
+)
 from interlock.agents.cli.timeouts import (
     Alive,
     StreamSign,
@@ -66,7 +71,6 @@ STOP_REASONS: Mapping[str, tuple[str, str]] = {
 _AUTH_REQUIRED = -32000
 _LIMIT_CODES = (429, 529)
 _MAX_ERROR = 2_000
-_MAX_QUOTE = 200
 
 
 def build_reply(dispatch_id: int, stop: str, message: str, usage: Usage) -> Reply:
@@ -76,8 +80,7 @@ def build_reply(dispatch_id: int, stop: str, message: str, usage: Usage) -> Repl
         return Reply(dispatch_id, failure=failure, reason=reason, usage=usage)
     found = find_answer_object(message, MAX_ANSWER)
     if isinstance(found, NoObject):
-        began = " ".join(message.split())[:_MAX_QUOTE]
-        reason = f"{found.sentence} (it began: {began})" if began else found.sentence
+        reason = explain_no_object(found, message)
         return Reply(dispatch_id, failure=UNREADABLE, reason=reason, usage=usage)
     return Reply(dispatch_id, found, usage=usage)
 

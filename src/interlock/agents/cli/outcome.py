@@ -48,6 +48,7 @@ from interlock.system.process_tree import OutputLine
 from interlock.system.text import strip_colours
 
 _MAX_REASON = 2_000
+_MAX_QUOTE = 200
 
 
 class SessionFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -142,10 +143,14 @@ def judge_session(
 def _read_answer(report: SessionReport) -> SessionOutcome:
     found = find_answer_object(report.final, MAX_ANSWER)
     if isinstance(found, NoObject):
-        began = " ".join(report.final.split())[:200]
-        quote = f" (it began: {began})" if began else ""
-        return _build_failure(UNREADABLE, f"{found.sentence}{quote}", report)
+        return _build_failure(UNREADABLE, explain_no_object(found, report.final), report)
     return SessionOutcome(found, notes=report.notes, usage=report.usage)
+
+
+def explain_no_object(found: NoObject, message: str) -> str:
+    """Why a message is no answer, and how it began."""
+    began = " ".join(message.split())[:_MAX_QUOTE]
+    return f"{found.sentence} (it began: {began})" if began else found.sentence
 
 
 def _build_failure(

@@ -105,18 +105,18 @@ class McpCarrier:
         """What a worker gets for its call."""
         match call:
             case messages.NextCall():
-                return _to_dict(await self._wait_for_work(worker, call))
+                return messages.to_dict(await self._wait_for_work(worker, call))
             case messages.SubmitCall(dispatch_id, lease, answer):
                 content = msgspec.json.encode(answer)
-                return _to_dict(await self._submit(worker, dispatch_id, lease, content))
+                return messages.to_dict(await self._submit(worker, dispatch_id, lease, content))
             case messages.SignalCall():
-                return _to_dict(await self._take_signal(worker, call))
+                return messages.to_dict(await self._take_signal(worker, call))
             case messages.AskCall():
                 self._board.book.renew(worker, self._clock.now(), call.lease)
-                return _to_dict(self._take_query(worker, call))
+                return messages.to_dict(self._take_query(worker, call))
             case messages.StatusCall():
                 self._board.book.renew(worker, self._clock.now(), call.lease)
-                return _to_dict(self._build_status(worker))
+                return messages.to_dict(self._build_status(worker))
             case messages.ReadCall():
                 return self._read_text(call.dispatch_id)
             case messages.SilenceCall():
@@ -268,8 +268,3 @@ class McpCarrier:
     def _time_out(self, ask: Ask, timeout: float) -> None:
         reason = f"no answer within {timeout:g} s after the first worker took it"
         self._deliver(Reply(ask.dispatch_id, failure=TIMEOUT, reason=reason))
-
-
-def _to_dict(record: msgspec.Struct) -> dict[str, Any]:
-    fields: dict[str, Any] = msgspec.to_builtins(record)
-    return fields

@@ -238,6 +238,12 @@ def decode_call(line: bytes) -> tuple[int, Call]:
 decode_reply = msgspec.json.Decoder(WorkerReply).decode
 
 
+def to_dict(record: msgspec.Struct) -> dict[str, Any]:
+    """What a call gives, as it travels."""
+    fields: dict[str, Any] = msgspec.to_builtins(record)
+    return fields
+
+
 def encode_line(record: msgspec.Struct) -> bytes:
     return msgspec.json.encode(record) + b"\n"
 

@@ -121,7 +121,7 @@ class Worker:
         try:
             return await self._coordinator.call(call)
         except NoCoordinatorError:
-            return _to_dict(
+            return messages.to_dict(
                 messages.SubmitResult(
                     False, call.dispatch_id, True, UNSETTLED.reason, UNSETTLED.sentence
                 )
@@ -132,16 +132,16 @@ class Worker:
             return await self._coordinator.call(call)
         except NoCoordinatorError:
             if call.question_id:
-                return _to_dict(self._queries.poll(call.question_id))
+                return messages.to_dict(self._queries.poll(call.question_id))
             sentence = "No coordinator is at work; ask again when interlock_status says so."
-            return _to_dict(QueryStatus(asked=False, sentence=sentence))
+            return messages.to_dict(QueryStatus(asked=False, sentence=sentence))
 
     async def _status(self, call: messages.StatusCall) -> dict[str, Any]:
         try:
             return await self._coordinator.call(call)
         except NoCoordinatorError:
             status = await self._read_status()
-            return _to_dict(
+            return messages.to_dict(
                 messages.RunStatus(
                     coordinator=False,
                     run_id=status["run_id"],
@@ -152,18 +152,13 @@ class Worker:
 
     async def _report(self, call: messages.ReportCall) -> dict[str, Any]:
         run_id = call.run_id or self._coordinator.run_id
-        return _to_dict(await asyncio.to_thread(self._runs.read_report, run_id))
+        return messages.to_dict(await asyncio.to_thread(self._runs.read_report, run_id))
 
 
 def _build_no_work(status: Mapping[str, Any]) -> dict[str, Any]:
-    return _to_dict(
+    return messages.to_dict(
         messages.NoWork(done=status["over"], reason=status["reason"], run_id=status["run_id"])
     )
-
-
-def _to_dict(record: msgspec.Struct) -> dict[str, Any]:
-    fields: dict[str, Any] = msgspec.to_builtins(record)
-    return fields
 
 
 NEXT_TOOL: Final = "interlock_next"
@@ -248,10 +243,7 @@ class WorkerRegistry:
     def end_session(self, session: str) -> None:
         """The client of that session has gone: others may have its work."""
         self._hear_of(session)
-        for lease, held in list(self._held.items()):
-            if held.session == session:
-                held.timer.cancel()
-                del self._held[lease]
+        self._drop_held(session)
         worker = self._sessions.pop(session, None)
         if worker is not None:
             self._close_worker(worker)
@@ -286,6 +278,12 @@ class WorkerRegistry:
         timer = loop.call_later(ttl + _LEASE_SLACK, self.end_session, session)
         self._held[lease] = _HeldWork(session, dispatch_id, ttl, timer)
 
+    def _drop_held(self, session: str) -> None:
+        for lease, held in list(self._held.items()):
+            if held.session == session:
+                held.timer.cancel()
+                del self._held[lease]
+
     async def _report_silence(self, session: str, worker: Worker) -> None:
         left = await worker.report_silence()
         if session in self._silent or self._sessions.get(session) is not worker:
@@ -308,10 +306,7 @@ class WorkerRegistry:
     def _find_worker(self, session: str) -> Worker:
         """One that sends its cookie back needs no timer: its connection shows that it lives."""
         self._hear_of(session)
-        for lease, held in list(self._held.items()):
-            if held.session == session:
-                held.timer.cancel()
-                del self._held[lease]
+        self._drop_held(session)
         if session not in self._sessions:
             since = RECENT_SECONDS if session.startswith(KNOWN_CLIENT) else 0.0
             self._sessions[session] = self._make_worker(since)

@@ -6,13 +6,11 @@ the journal and for the agent that reads them.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, Final, Literal
 
 import msgspec
 
 from interlock.delivery.checks.records import CheckResult
-from interlock.delivery.worktrees.diff import Diff
 from interlock.delivery.worktrees.merge_branch import Conflict
 from interlock.delivery.worktrees.names import Violation
 from interlock.system.file_kinds import has_tests
@@ -182,7 +180,6 @@ def _describe_deleted_tests(paths: tuple[str, ...]) -> str:
     return f"files with tests were deleted: {', '.join(paths[:_MOST_NAMES])}{more}"
 
 
-_MOST_TEXT: Final = 400_000
 _MOST_OUTPUT: Final = 3_000
 
 
@@ -228,21 +225,3 @@ def build_conflict(found: Conflict) -> dict[str, Any]:
         "files": list(found.files),
         "summary": f"Others changed the same places meanwhile: {files}\n\n{found.text}",
     }
-
-
-def read_new_texts(root: Path, diff: Diff, *, also_unchanged: bool = False) -> dict[str, str]:
-    """The new texts of the files that lines were added to, or of all that changed, as far as they
-    are text of a sane size."""
-    found: dict[str, str] = {}
-    for file in diff.files:
-        path = root / file.path
-        try:
-            if (
-                (file.added or also_unchanged)
-                and path.stat().st_size <= _MOST_TEXT
-                and not path.is_symlink()
-            ):
-                found[file.path] = path.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError):
-            continue
-    return found

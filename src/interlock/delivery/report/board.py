@@ -19,7 +19,7 @@ from interlock.agents.registry import agents_folder
 from interlock.agents.status import AgentStatus, read_agent_status
 from interlock.api.work import load_circuit
 from interlock.delivery import steps
-from interlock.delivery.rule_tags import EVENT
+from interlock.delivery.queues import update_holders
 from interlock.delivery.steps import COMPLETE, SKIPPED
 from interlock.engine.case import OPEN
 from interlock.engine.circuit import HUMAN
@@ -221,7 +221,7 @@ class DecisionLines:
 
     def __init__(self, connection: Connection, run_id: int) -> None:
         circuit = load_circuit(find_run(connection, run_id))
-        self._events = {rule.id: rule.tags.get(EVENT, "") for rule in circuit.rules}
+        self._events = {rule.id: rule.tags.get(steps.EVENT, "") for rule in circuit.rules}
         self._connection = connection
         self._run_id = run_id
         self._seq = max((line.seq for line in list_lines(connection, run_id, 0)), default=0)
@@ -273,14 +273,8 @@ class BoardReader:
 
     def _follow_holds(self) -> None:
         for line in list_lines(self._connection, self._run_id, self._seq):
-            self._seq, decision = line.seq, line.decision
-            if decision.hold:
-                self._holds.setdefault(decision.hold, line.case_id)
-            self._holds.pop(decision.release, None)
-            if decision.status != OPEN:
-                self._holds = {
-                    name: holder for name, holder in self._holds.items() if holder != line.case_id
-                }
+            self._seq = line.seq
+            update_holders(self._holds, line.case_id, line.decision)
 
 
 @contextmanager

@@ -27,7 +27,6 @@ from interlock.delivery.report.records import (
     NeedsHuman,
     TaskReport,
 )
-from interlock.delivery.rule_tags import EVENT
 from interlock.delivery.start import read_config
 from interlock.delivery.worktrees.names import folder_name
 from interlock.delivery.worktrees.tree import TREES
@@ -203,7 +202,7 @@ class ReportCollector:
             rule=decision.rule,
             to=decision.to or decision.status,
             why=decision.reason or (rule.why if rule else ""),
-            event=rule.tags.get(EVENT, "") if rule else "",
+            event=rule.tags.get(steps.EVENT, "") if rule else "",
             said=summarize_answer(decision.signal, turn.answer),
             refused=tuple(f"{each.reason}: {each.sentence}" for each in turn.refused),
             tokens=turn.usage.tokens,

@@ -15,7 +15,15 @@ from interlock.delivery.worktrees.clone import Workspace, fill_submodules
 from interlock.delivery.worktrees.names import format_path, kept_ref, merge_ref, published_ref
 from interlock.delivery.worktrees.ref_guard import MovedError
 from interlock.delivery.worktrees.snapshot import check_out_commit
-from interlock.delivery.worktrees.tree import TaskTree, clear_operations, repair_tree
+from interlock.delivery.worktrees.tree import (
+    ASIDE,
+    INDEXES,
+    TREES,
+    TaskTree,
+    build_tree_variables,
+    clear_operations,
+    repair_tree,
+)
 from interlock.system.errors import SourceError, StateError
 from interlock.system.files import is_folder, remove_tree, save_file
 from interlock.system.git import Git, date_variables
@@ -29,18 +37,14 @@ class MergeTree:
 
     def __init__(self, workspace: Workspace) -> None:
         self.workspace = workspace
-        self.root = workspace.home / "trees" / NAME
+        self.root = workspace.home / TREES / NAME
         self.folder = self.root / workspace.source.prefix
         self.admin = workspace.repo / "worktrees" / NAME
-        self.index = workspace.home / "indexes" / NAME
+        self.index = workspace.home / INDEXES / NAME
         self.git = workspace.open_git(self.admin, tree=self.root, index=self.index)
 
     def environment(self, ports: tuple[int, int] | None = None) -> dict[str, str]:
-        found = {"INTERLOCK_TREE": str(self.folder), "GIT_TERMINAL_PROMPT": "0"}
-        found |= {"GIT_CEILING_DIRECTORIES": str(self.root.parent)}
-        if ports is not None:
-            found |= {"INTERLOCK_PORT_BASE": str(ports[0]), "INTERLOCK_PORT_COUNT": str(ports[1])}
-        return found
+        return build_tree_variables(self.root, self.folder, ports)
 
     def check_out(self, commit: str) -> None:
         """The files of that commit and no others, but for ignored ones."""
@@ -55,10 +59,10 @@ class MergeTree:
             remove_tree(place)
 
     def _check_out(self, commit: str) -> None:
-        for folder in ("trees", "indexes"):
+        for folder in (TREES, INDEXES):
             (self.workspace.home / folder).mkdir(exist_ok=True)
         self.workspace.restore_settings()
-        repair_tree(self.root, self.admin, self.workspace.home / "aside")
+        repair_tree(self.root, self.admin, self.workspace.home / ASIDE)
         if not is_folder(self.admin):
             self.admin.mkdir(parents=True)
         facts = {"commondir": "../..", "gitdir": str(self.root / ".git"), "locked": "interlock"}

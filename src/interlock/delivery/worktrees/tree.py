@@ -81,6 +81,19 @@ def repair_admin(folder: Path, admin: Path, branch: str) -> list[Violation]:
     return found
 
 
+def build_tree_variables(root: Path, folder: Path, ports: tuple[int, int] | None) -> dict[str, str]:
+    """What whoever works in a tree is told. `ports` is the first one, and how many."""
+    found = {
+        "INTERLOCK_TREE": str(folder),
+        # Without its .git file, git would look for a repository above: that is the user's.
+        "GIT_CEILING_DIRECTORIES": str(root.parent),
+        "GIT_TERMINAL_PROMPT": "0",
+    }
+    if ports is not None:
+        found |= {"INTERLOCK_PORT_BASE": str(ports[0]), "INTERLOCK_PORT_COUNT": str(ports[1])}
+    return found
+
+
 def clear_operations(admin: Path) -> None:
     """No merge, rebase or lock is under way: whoever began it has ended."""
     for name in _LEFT_BEHIND:
@@ -180,19 +193,13 @@ class TaskTree:
 
     def environment(self, ports: tuple[int, int] | None = None) -> dict[str, str]:
         """What an agent's environment should hold. `ports` is the first one, and how many."""
-        found = {
-            "INTERLOCK_TREE": str(self.folder),
+        return {
+            **build_tree_variables(self.root, self.folder, ports),
             "INTERLOCK_BRANCH": self.branch.removeprefix("refs/heads/"),
             "INTERLOCK_BASE": self.base,
-            # Without its .git file, git would look for a repository above: that is the user's.
-            "GIT_CEILING_DIRECTORIES": str(self.root.parent),
-            "GIT_TERMINAL_PROMPT": "0",
             "GIT_EDITOR": "true",
             "GIT_PAGER": "cat",
         }
-        if ports is not None:
-            found |= {"INTERLOCK_PORT_BASE": str(ports[0]), "INTERLOCK_PORT_COUNT": str(ports[1])}
-        return found
 
     def check_violations(self, expected_tip: str = "", base: str = "") -> list[Violation]:
         """What the agent did to git that it may not do. Afterwards it is put right."""

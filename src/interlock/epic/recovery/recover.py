@@ -217,8 +217,9 @@ class _RecoveryRun:
     def _write(self, entry: Recovery, *, anchor: bool = False, counted: str = "") -> Checkpoint:
         """Write the entry into the journal; with `anchor`, git as it is now is the reference."""
         work = read_git_work(self._checkpoints.place.root) if anchor else None
-        change = _RecoveryChange(entry, work, counted)
-        return self._checkpoints.update(self._epic_id, change.apply, self._at).checkpoint
+        return self._checkpoints.update(
+            self._epic_id, lambda before: _apply_recovery(before, entry, work, counted), self._at
+        ).checkpoint
 
     def _fail(self, known: RecoveryResult, code: str, reason: str) -> RecoveryResult:
         self._emit_signal("RECOVERY_FAILED", f"{code} {reason}")
@@ -229,25 +230,22 @@ class _RecoveryRun:
         self._emit(format_line(kind, printable))
 
 
-class _RecoveryChange(msgspec.Struct, frozen=True):
-    """How a recovery changes a checkpoint."""
-
-    entry: Recovery
-    work: GitWork | None
-    counted: str
-
-    def apply(self, before: Checkpoint | None) -> Checkpoint:
-        if before is None:
-            raise StateError("the checkpoint is gone, so nothing was recovered")
-        after = before.with_recovery(self.entry)
-        if self.work:
-            after = msgspec.structs.replace(after, git=self.work)
-        if not self.counted:
-            return after
-        attempts = {**after.attempts, self.counted: after.attempts.get(self.counted, 0) + 1}
-        performed = after.metrics.recoveries_performed + 1
-        metrics = msgspec.structs.replace(after.metrics, recoveries_performed=performed)
-        return msgspec.structs.replace(after, attempts=attempts, metrics=metrics)
+def _apply_recovery(
+    before: Checkpoint | None, entry: Recovery, work: GitWork | None = None, counted: str = ""
+) -> Checkpoint:
+    """The checkpoint with an entry of the journal, git as it is now, and one more attempt of what
+    is counted."""
+    if before is None:
+        raise StateError("the checkpoint is gone, so nothing was recovered")
+    after = before.with_recovery(entry)
+    if work:
+        after = msgspec.structs.replace(after, git=work)
+    if not counted:
+        return after
+    attempts = {**after.attempts, counted: after.attempts.get(counted, 0) + 1}
+    performed = after.metrics.recoveries_performed + 1
+    metrics = msgspec.structs.replace(after.metrics, recoveries_performed=performed)
+    return msgspec.structs.replace(after, attempts=attempts, metrics=metrics)
 
 
 def attempt_key(checkpoint: Checkpoint | None) -> str:
@@ -277,5 +275,5 @@ def restore_stash(checkpoints: Checkpoints, epic_id: str, number: int | None, at
         raise StateError(f"there is uncommitted work ({changed}): commit it first")
     apply_stash(Git(checkpoints.place.root, USER_TREE), wanted[-1].stash)
     done = msgspec.structs.replace(wanted[-1], state="restored")
-    checkpoints.update(epic_id, _RecoveryChange(done, None, "").apply, at)
+    checkpoints.update(epic_id, lambda before: _apply_recovery(before, done), at)
     return done

@@ -15,7 +15,7 @@ from typing import Final
 
 import msgspec
 
-from interlock.agents.background import TaskCarrier
+from interlock.agents.background import TaskCarrier, wait_until
 from interlock.agents.carrier import Ask, Reply
 from interlock.agents.cli.carrier import AgentHome
 from interlock.agents.cli.ownership import TAGS
@@ -220,16 +220,8 @@ async def back_off(ask: Ask, first: float, clock: Clock) -> None:
     """Pause after crashes in a row: what failed at once may work later."""
     crashes = ask.case.context.get("crashes", 0) if ask.case else 0
     pause = backoff_seconds(crashes if isinstance(crashes, int) else 0, first)
-    if not pause:
-        return
-    over = asyncio.get_running_loop().create_future()
-    cancel = clock.call_at(
-        clock.now() + pause, lambda: None if over.done() else over.set_result(None)
-    )
-    try:
-        await over
-    finally:
-        cancel()
+    if pause:
+        await wait_until(clock, clock.now() + pause)
 
 
 def backoff_seconds(crashes: int, first: float) -> float:

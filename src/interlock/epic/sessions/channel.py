@@ -15,6 +15,7 @@ from typing import Final
 
 import msgspec
 
+from interlock.signals.catalogue import PREFIX
 from interlock.signals.lines import read_payload
 from interlock.system.errors import SourceError
 
@@ -142,3 +143,15 @@ def send_signal(path: str, token: str, kind: str, payload: str, patience: float 
     except (msgspec.DecodeError, msgspec.ValidationError):
         return "the coordinator hung up without an answer"
     return "" if answer.ok else answer.error or "the coordinator refused it"
+
+
+def deliver_line(line: str) -> str | None:
+    """Send a line to the coordinator of the session that we run in. Returns why it was not
+    delivered: empty when it was, None when there is no session."""
+    path, token = os.environ.get(SOCKET_VARIABLE, ""), os.environ.get(TOKEN_VARIABLE, "")
+    if not path and not token:
+        return None
+    if not path or not token:
+        return f"{TOKEN_VARIABLE if path else SOCKET_VARIABLE} is not set"
+    kind, _, payload = line.removeprefix(PREFIX).partition(":")
+    return send_signal(path, token, kind, payload)

@@ -6,6 +6,7 @@ what counts is the artifact.
 """
 
 import asyncio
+import os
 from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -15,6 +16,8 @@ from typing import Any, Literal
 import msgspec
 
 from interlock.agents.carrier import Ask, Carrier, Reply
+from interlock.agents.registry import AgentContext, ProgressGauge, build_agent
+from interlock.runtime.settings import DATABASE, open_query_broker, read_settings
 from interlock.signals.batch import (
     BatchManifest,
     EntryStatus,
@@ -30,7 +33,8 @@ from interlock.signals.signal_file import (
     move_signal,
     read_artifact,
 )
-from interlock.system.errors import SourceError
+from interlock.system.clock import SystemClock
+from interlock.system.errors import SourceError, UsageError
 from interlock.system.open_folder import OpenFolder
 from interlock.system.strict_json import Problem, read_object
 from interlock.testing.responder.inbox import (
@@ -45,6 +49,28 @@ from interlock.testing.responder.inbox import (
 CreateAgent = Callable[[Mapping[str, str]], Carrier]
 """Makes an agent for one dispatch, given what its environment should say beside the ids."""
 _LONGEST_REASON = 1_000
+
+
+def make_agent_factory(spec: str, project: Path) -> CreateAgent:
+    """Agents of that name for one dispatch each; SourceError or UsageError if there is none."""
+    if not spec:
+        raise UsageError("who answers? Say it with --agent exec:COMMAND")
+    settings = read_settings(project)
+
+    def make_agent(named: Mapping[str, str]) -> Carrier:
+        context = AgentContext(
+            project=project,
+            db=DATABASE,
+            clock=SystemClock(),
+            settings=settings.written,
+            environment={**os.environ, **named},
+            queries=open_query_broker(DATABASE, settings.inbox),
+            gauge=ProgressGauge(),
+        )
+        return build_agent(spec, context)
+
+    make_agent({})
+    return make_agent
 
 
 class AnswerResult(msgspec.Struct, frozen=True):

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 from tests.delivery.briefs import CIRCUIT
 
-from interlock.delivery.rule_tags import EVENT, read_rule_tags
+from interlock.delivery.steps import EVENT, read_rule_tags
 from interlock.engine.circuit import Circuit
 from interlock.system.errors import CircuitError
 
