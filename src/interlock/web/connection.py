@@ -1,4 +1,4 @@
-"""One HTTP connection: bounds on how long headers take and bodies are silent, and word of its loss."""
+"""One HTTP connection: bounds on slow headers and silent bodies, and word of when it is lost."""
 
 import asyncio
 from collections.abc import Callable

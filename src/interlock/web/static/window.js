@@ -273,7 +273,7 @@ if (confirmDialog) {
 }
 
 // Keys
-const items = () => (body.dataset.page === "inbox" ? all("[data-question]") : all("tr[data-case], tr[data-run], .list > li"));
+const items = () => (body.dataset.page === "inbox" ? all("[data-question]") : all("tbody tr, .list > li").filter((each) => one("a[href]", each)));
 let selected = -1;
 function select(step) {
   const list = items();
@@ -298,7 +298,7 @@ document.addEventListener("keydown", (event) => {
   if (key === "g") { going = true; setTimeout(() => { going = false; }, 1500); }
   else if (key === "j") select(1);
   else if (key === "k") select(-1);
-  else if (key === "/") { const search = one("[data-search]"); if (search) { event.preventDefault(); search.focus(); search.select(); } }
+  else if (key === "/") { const search = one('input[type="search"]'); if (search) { event.preventDefault(); search.focus(); search.select(); } }
   else if (key === "?") one("#keys")?.showModal();
   else if (body.dataset.page === "inbox" && confirmDialog) {
     const list = items();
