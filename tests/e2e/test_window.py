@@ -110,14 +110,17 @@ def test_axe_finds_nothing_on_what_an_analysis_shows(tmp_path: Path) -> None:
         pytest.skip("axe-core is installed by: make e2e")
     made = World(tmp_path)
     made.write("red.xml", junit(KEY, TYPE))
+    assert made.say("ingest", "red.xml").code == 0
     assert made.type("analyze", "red.xml").code == 4
+    pages = ["/inbox", "/runs/1", "/runs/1/cases/1", "/failures/1/log", "/causes", "/causes/1"]
+    pages += ["/tests", "/tests/history?test=one"]
     found = []
     with served(made) as server, playwright.sync_playwright() as started:
         chromium = started.chromium.launch(
             executable_path=str(BROWSER), args=["--no-sandbox", "--disable-gpu"]
         )
         page = chromium.new_page(base_url=server.url, viewport={"width": 400, "height": 900})
-        for path in ("/inbox", "/runs/1", "/runs/1/cases/1", "/failures/1/log", "/causes/1"):
+        for path in pages:
             page.goto(path)
             page.evaluate(AXE.read_text(encoding="utf-8"))
             found += [f"{path}: {each}" for each in page.evaluate(_AXE)]

@@ -26,10 +26,14 @@ def test_a_delivery_whose_plan_is_gone(tmp_path: Path) -> None:
     with open_writer(world.db):  # brings it up to date
         pass
     with served(world) as server:
-        assert 'href="/deliveries/1"' in show(server, "/deliveries").text
+        listed = show(server, "/deliveries").text
+        assert 'href="/deliveries/1"' in listed
+        assert "Whose claims were true" in listed
         page = show(server, "/deliveries/1").text
         for task in ("adds", "lies", "after", "asks"):
-            assert f"<bdi>{task}</bdi>" in page
+            assert f'<a href="/runs/1/cases?id={task}"><bdi>{task}</bdi></a>' in page
+        found = httpx.get(f"{server.url}/runs/1/cases?id=lies", follow_redirects=True)
+        assert (found.status_code, "<bdi>lies</bdi></h1>" in found.text) == (200, True)
         assert "What agents claimed" in page
         report = show(server, "/deliveries/1/report")
         assert "sandbox" in report.headers["content-security-policy"]

@@ -48,6 +48,8 @@ def show_scorecards(window: Window, a: str = "", b: str = "") -> Response[str]:
     """All scorecards; with two of them, how the second differs from the first."""
     files = list(_find_scorecards(window.project.path))
     comparison, problem = _compare(files, a, b)
+    if not a and not b and len(files) > 1:  # the two newest are offered
+        a, b = files[1].key, files[0].key
     return window.render(
         "calibrate/scorecards.html",
         title="Scorecards",
@@ -125,4 +127,5 @@ SECTION: Final = Section(
     (NavLink("/scorecards", "Scorecards", "s"),),
     (show_scorecards, show_scorecard),
     PackageLoader("interlock", "calibrate/templates"),
+    rank=30,
 )

@@ -1,5 +1,8 @@
 """The window's pages of deliveries: the board, branches, checks, and whose word was true."""
 
+from collections import Counter
+from collections.abc import Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -9,6 +12,8 @@ from litestar import Response, get
 from interlock.agents.registry import agents_folder
 from interlock.api.browse import RunGlance, list_run_glances
 from interlock.api.project import Project
+from interlock.journal.address import DatabaseAddress
+from interlock.journal.database import open_reader
 from interlock.journal.runs import find_run
 from interlock.runtime.settings import RunConfig
 from interlock.system.errors import NotFoundError
@@ -16,21 +21,28 @@ from interlock.web.app import NavLink, Section, Window
 from interlock.web.documents import send_document
 
 if TYPE_CHECKING:
+    from interlock.delivery.checks.claims import ClaimComparison
     from interlock.delivery.report.board import Board
     from interlock.delivery.report.records import DeliveryReport
 
 _CIRCUIT: Final = "delivery"
 _LOOKED_AT: Final = 1_000
 _MOST_TASKS: Final = 500
+_SUMMED: Final = 20
+"""The newest deliveries, in which it is counted whose claims were true."""
 
 
 @get("/deliveries", sync_to_thread=True)
 def show_deliveries(window: Window) -> Response[str]:
+    runs = _list_deliveries(window.project)
+    accounts = _sum_claims(window.project, runs[:_SUMMED])
     return window.render(
         "delivery/deliveries.html",
         title="Deliveries",
         path="/deliveries",
-        runs=_list_deliveries(window.project),
+        runs=runs,
+        accounts=accounts,
+        summed=min(len(runs), _SUMMED),
     )
 
 
@@ -68,6 +80,35 @@ def _list_deliveries(project: Project) -> list[RunGlance]:
     return [run for run in found if run.circuit == _CIRCUIT]
 
 
+def _sum_claims(project: Project, runs: Sequence[RunGlance]) -> "list[ClaimComparison]":
+    """What agents claimed in all of these deliveries, each agent's roles apart."""
+    from interlock.delivery.checks.claims import ClaimComparison
+
+    sums: dict[tuple[str, str], Counter[str]] = {}
+    for run in runs:
+        for each in _read_claims(project.db, run.run_id, run.changed_at):
+            counts = {name: getattr(each, name) for name in _COUNTS}
+            sums.setdefault((each.agent, each.role), Counter()).update(counts)
+    return [
+        ClaimComparison(agent=agent, role=role, **{name: counts[name] for name in _COUNTS})
+        for (agent, role), counts in sorted(sums.items())
+    ]
+
+
+_COUNTS: Final = ("claimed", "verified", "refuted", "unchecked")
+
+
+@lru_cache(maxsize=256)
+def _read_claims(
+    db: DatabaseAddress, run_id: int, _changed_at: float
+) -> "tuple[ClaimComparison, ...]":
+    """Kept until the run changes."""
+    from interlock.delivery.report.collect import load_report
+
+    with open_reader(db) as connection:
+        return load_report(connection, run_id).accounts
+
+
 def _read_delivery(project: Project, run_id: int) -> "tuple[DeliveryReport, Board]":
     from interlock.delivery.report.board import BoardReader
     from interlock.delivery.report.collect import load_report
@@ -89,4 +130,5 @@ SECTION: Final = Section(
     (NavLink("/deliveries", "Deliveries", "d"),),
     (show_deliveries, show_delivery, show_report),
     PackageLoader("interlock", "delivery/templates"),
+    rank=20,
 )

@@ -13,6 +13,7 @@ from interlock.epic.checkpoints.record import Checkpoint
 from interlock.epic.checkpoints.store import Checkpoints
 from interlock.epic.report import describe_newest_run
 from interlock.system.errors import InterlockError, NotFoundError
+from interlock.system.time import parse_timestamp
 from interlock.web.app import NavLink, Section, Window
 
 
@@ -24,6 +25,11 @@ class EpicView(msgspec.Struct, frozen=True):
     problem: str
     """Why its checkpoint cannot be read, if it cannot."""
     run: dict[str, Any]
+
+    @property
+    def updated_at(self) -> float | None:
+        """When its checkpoint was written; None if that is no time."""
+        return parse_timestamp(self.checkpoint.updated) if self.checkpoint else None
 
 
 @get("/epics", sync_to_thread=True)
@@ -63,4 +69,5 @@ SECTION: Final = Section(
     (NavLink("/epics", "Epics", "p"),),
     (show_epics, show_epic),
     PackageLoader("interlock", "epic/templates"),
+    rank=20,
 )
