@@ -235,6 +235,18 @@ def test_a_key_leads_to_each_page(browser: Browser) -> None:
         playwright.expect(page.locator("[data-total]")).to_have_text("1 found")
 
 
+def test_keys_reach_every_table(browser: Browser) -> None:
+    with browser.open("/circuits") as page:
+        page.keyboard.press("j")
+        playwright.expect(page.get_by_role("link", name="change")).to_be_focused()
+        page.keyboard.press("j")
+        page.keyboard.press("Enter")
+        page.wait_for_url("**/circuits/delivery")
+        page.goto("/causes")
+        page.keyboard.press("/")
+        playwright.expect(page.get_by_label("Search")).to_be_focused()
+
+
 def test_sliders_replay_in_place(browser: Browser) -> None:
     with browser.open("/runs/1/cases/1") as page:
         result = page.locator("#whatif")
@@ -248,6 +260,7 @@ def test_sliders_replay_in_place(browser: Browser) -> None:
 def test_pages_can_be_read_without_script(browser: Browser) -> None:
     with browser.open("/runs/1", java_script_enabled=False) as page:
         playwright.expect(page.locator("#rows")).to_contain_text("waits for you")
+        playwright.expect(page.locator("noscript p")).to_contain_text("approve: 2.")
         page.get_by_label("Search").fill("two")
         page.get_by_role("button", name="Filter").click()
         playwright.expect(page.locator("[data-total]")).to_have_text("1 found")

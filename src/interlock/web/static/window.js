@@ -73,7 +73,8 @@ function refreshSoon(gap, only) {
   }, wait);
 }
 
-// Counts on the circuit change; the circuit does not move.
+// Counts on the circuit change, and show it; the circuit does not move.
+const isStill = window.matchMedia("(prefers-reduced-motion: reduce)");
 function showPlaces(places) {
   const graph = one("[data-graph]");
   if (!graph) return;
@@ -84,7 +85,10 @@ function showPlaces(places) {
     count.classList.toggle("some", number > 0);
     node.classList.toggle("stuck", stuck > 0);
     const text = number > 9999 ? `${Math.round(number / 1000)}k` : String(number);
-    if (label.textContent !== text) label.textContent = text;
+    if (label.textContent !== text) {
+      label.textContent = text;
+      if (!isStill.matches) count.animate([{ opacity: 0.25 }, { opacity: 1 }], 700);
+    }
     const title = one("title", node);
     title.dataset.name ??= title.textContent;
     title.textContent = number ? `${title.dataset.name}: ${number}${asked ? `, ${asked} asked` : ""}${stuck ? `, ${stuck} stuck` : ""}` : title.dataset.name;
