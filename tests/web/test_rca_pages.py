@@ -121,6 +121,10 @@ def test_a_test_leads_to_its_history_and_its_causes(tmp_path: Path) -> None:
         assert back is not None
         assert unescape(back[1]).partition("test=")[2] in unescape(" ".join(links))
         assert "No test is like that" in show(server, "/tests?text=nothing-like-it").text
+        listed = httpx.get(f"{server.url}/api/v1/tests?text=CART::ONE").json()["tests"]
+        assert [(each["test"], each["state"], each["newest"]) for each in listed] == [
+            ("nightly::shop.Cart::one", "failing", "F")
+        ]
         for wanted in ("", "?test=", "?test=%00", "?test=nothing-like-it", f"?test={'x' * 5_000}"):
             assert httpx.get(f"{server.url}/tests/history{wanted}").status_code == 404, wanted
 

@@ -3,11 +3,12 @@
 from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import msgspec
 from jinja2 import PackageLoader
 from litestar import Response, get
+from litestar.params import Parameter
 
 from interlock.agents.registry import agents_folder
 from interlock.api.browse import RunGlance, list_run_glances
@@ -17,6 +18,7 @@ from interlock.journal.database import open_reader
 from interlock.journal.runs import find_run
 from interlock.runtime.settings import RunConfig
 from interlock.system.errors import NotFoundError
+from interlock.web.api.routes import reading
 from interlock.web.app import NavLink, Section, Window
 from interlock.web.documents import send_document
 
@@ -125,10 +127,121 @@ def _read_delivery(project: Project, run_id: int) -> "tuple[DeliveryReport, Boar
         return report, reader.read(run.spent, status)
 
 
+class DeliveryRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """A delivery at a glance."""
+
+    run_id: int
+    plan: str
+    status: str
+    tasks: dict[str, int]
+    """The number of tasks by their end, or by their status while they are open."""
+    money: float
+    changed_at: float
+
+
+class DeliveryList(msgspec.Struct, frozen=True):
+    deliveries: list[DeliveryRecord]
+
+
+class TaskRecord(msgspec.Struct, frozen=True, kw_only=True):
+    task_id: str
+    title: str
+    state: str
+    """complete, at work, asks, waits, blocked, failed or skipped."""
+    why: str
+    commit: str
+    checks: int
+    passed: int
+    attempts: int
+    money: float
+
+
+class ClaimRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """What an agent claimed in a role, and what was true of it."""
+
+    agent: str
+    role: str
+    claimed: int
+    verified: int
+    refuted: int
+    unchecked: int
+
+
+class DeliveryDetail(msgspec.Struct, frozen=True, kw_only=True):
+    run_id: int
+    title: str
+    outcome: str
+    branch: str
+    tasks: list[TaskRecord]
+    claims: list[ClaimRecord]
+
+
+@reading("/deliveries", "Deliveries", sync_to_thread=True)
+def list_deliveries(
+    project: Project, limit: Annotated[int, Parameter(ge=1, le=_LOOKED_AT)] = 100
+) -> DeliveryList:
+    """The newest first."""
+    return DeliveryList(
+        [
+            DeliveryRecord(
+                run_id=each.run_id,
+                plan=each.source,
+                status=each.status,
+                tasks=dict(each.ends),
+                money=each.cost.money,
+                changed_at=each.changed_at,
+            )
+            for each in _list_deliveries(project)[:limit]
+        ]
+    )
+
+
+@reading("/deliveries/{run_id:int}", "One delivery", sync_to_thread=True)
+def find_delivery(
+    project: Project, run_id: Annotated[int, Parameter(ge=1, le=2**53 - 1)]
+) -> DeliveryDetail:
+    """Each task and its checks, and whose claims were true."""
+    from interlock.delivery.report.render import sort_tasks
+
+    report, board = _read_delivery(project, run_id)
+    return DeliveryDetail(
+        run_id=run_id,
+        title=report.title,
+        outcome=board.outcome,
+        branch=report.branch,
+        tasks=[
+            TaskRecord(
+                task_id=each.task_id,
+                title=each.title,
+                state=each.word,
+                why=each.why,
+                commit=each.commit,
+                checks=len(each.proofs),
+                passed=sum(proof.passed for proof in each.proofs),
+                attempts=each.attempts,
+                money=each.money,
+            )
+            for each in sort_tasks(report)
+        ],
+        claims=[
+            ClaimRecord(
+                agent=each.agent,
+                role=each.role,
+                claimed=each.claimed,
+                verified=each.verified,
+                refuted=each.refuted,
+                unchecked=each.unchecked,
+            )
+            for each in report.accounts
+        ],
+    )
+
+
 SECTION: Final = Section(
     "Work",
     (NavLink("/deliveries", "Deliveries", "d"),),
     (show_deliveries, show_delivery, show_report),
     PackageLoader("interlock", "delivery/templates"),
+    api=(list_deliveries, find_delivery),
     rank=20,
 )

@@ -1,11 +1,13 @@
-"""The window's pages of tests: those that need a look, and what is remembered of one."""
+"""The window's pages of tests, and their list in the HTTP API: those that need a look, and what is
+remembered of one."""
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Annotated, Any, Final
 from urllib.parse import urlencode
 
 import msgspec
 from litestar import Request, Response, get
+from litestar.params import Parameter, QueryParameter
 
 from interlock.api.project import Project
 from interlock.rca.history.index import Lane
@@ -24,6 +26,7 @@ from interlock.rca.history.verdicts import (
 )
 from interlock.rca.knowledge.overview import FailedTest, list_failures_of_test
 from interlock.system.errors import NotFoundError
+from interlock.web.api.routes import reading
 from interlock.web.app import Window
 
 _MOST_TESTS: Final = 300
@@ -56,7 +59,7 @@ def show_tests(request: Request[Any, Any, Any], window: Window) -> Response[str]
     now = history.find_now(lanes)
     found = [each for lane in lanes for each in _summarize(history, lane, text, now)]
     found = [each for each in found if wanted in ("", each.state)]
-    found.sort(key=lambda each: (-each.failures, -each.flips.count, each.test))
+    found.sort(key=_rank)
     return window.render(
         "rca/tests.html",
         title="Tests",
@@ -158,3 +161,61 @@ def _list_failures(project: Project, test: str) -> list[FailedTest]:
 def _is_called(failed: FailedTest, test: str) -> bool:
     name = join_names("", failed.class_name, failed.name)
     return test == name or test.endswith(f"::{name}")
+
+
+class TestRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """What one job says about a test."""
+
+    test: str
+    job: str
+    state: str
+    meaning: str
+    newest: str
+    """The newest verdicts, the newest last: `.` passed, `F` failed, `x` both, `s` skipped."""
+    flips: int
+    flips_of: int
+    failures: int
+    failing_since: float | None
+    last_pass: float | None
+
+
+class TestList(msgspec.Struct, frozen=True):
+    tests: list[TestRecord]
+
+
+_Text = Annotated[str, Parameter(max_length=_LONGEST_TEXT)]
+
+
+@reading("/tests", "Tests", sync_to_thread=True)
+def list_tests(
+    project: Project,
+    text: _Text = "",
+    of_project: Annotated[str, QueryParameter(name="project", max_length=200)] = "",
+    limit: Annotated[int, Parameter(ge=1, le=_MOST_TESTS)] = 100,
+) -> TestList:
+    """The tests that need a look, the most often failed first; with a text, all that have it in
+    their name."""
+    history = _open_history(project)
+    lanes = history.list_lanes(_choose_project(history, of_project))
+    now = history.find_now(lanes)
+    found = [each for lane in lanes for each in _summarize(history, lane, text, now)]
+    return TestList([_describe(each) for each in sorted(found, key=_rank)[:limit]])
+
+
+def _rank(summary: TestSummary) -> tuple[int, int, str]:
+    return -summary.failures, -summary.flips.count, summary.test
+
+
+def _describe(summary: TestSummary) -> TestRecord:
+    return TestRecord(
+        test=summary.test,
+        job=summary.label,
+        state=summary.state,
+        meaning=STATE_MEANINGS[summary.state],
+        newest=summary.strip,
+        flips=summary.flips.count,
+        flips_of=summary.flips.of,
+        failures=summary.failures,
+        failing_since=summary.failing_since.at if summary.failing_since else None,
+        last_pass=summary.last_pass.at if summary.last_pass else None,
+    )

@@ -21,7 +21,7 @@ from interlock.rca.case_overview import link_source
 from interlock.rca.findings import read_evidence
 from interlock.rca.history.names import join_names
 from interlock.rca.history.server import HANDLERS as HISTORY_HANDLERS
-from interlock.rca.history_pages import link_history, show_test, show_tests
+from interlock.rca.history_pages import link_history, list_tests, show_test, show_tests
 from interlock.rca.knowledge.overview import (
     CauseOverview,
     SuiteOverview,
@@ -392,7 +392,7 @@ SECTION: Final = Section(
         show_log,
     ),
     PackageLoader("interlock", "rca/templates"),
-    api=(*upload_api.HANDLERS, list_causes, find_cause, *HISTORY_HANDLERS),
+    api=(*upload_api.HANDLERS, list_causes, find_cause, list_tests, *HISTORY_HANDLERS),
     background=_open,
     body_limits=upload_api.BODY_LIMITS,
     rank=10,
