@@ -288,7 +288,9 @@ def test_a_database_that_breaks_while_it_is_read_is_told_once(tmp_path: Path) ->
         )
         while not next(events)["fresh"]:
             pass
-        made.db.write_bytes(b"x" * len(whole))
+        for end in ("-wal", "-shm"):
+            made.db.with_name(made.db.name + end).unlink(missing_ok=True)
+        made.db.write_bytes(b"garbage" * 1000)  # under the connection that is open
         told = [next(events)]
         assert "interlock.db" in told[0]["problem"]
         made.db.write_bytes(whole)
