@@ -5,13 +5,14 @@ from collections.abc import Callable
 
 import pytest
 from tests.cli import triage
+from tests.cli.reds import KEY, KEY_TOO, junit
 from tests.cli.test_run import APPROVED
 from tests.cli.world import World
 from textual.pilot import Pilot
 from textual.widgets import DataTable, Static
 
 from interlock.api.project import Project
-from interlock.cli.top_screen import TopApp
+from interlock.cli.top_screen import QuestionScreen, TopApp
 
 EVIL = "[red]x[/red] \x1b[2J\u202e"
 
@@ -86,6 +87,35 @@ async def test_answers_take_two_keys(asked: World) -> None:
     assert app.return_code == 0
     saved = {each["question_id"]: each for each in asked.say("inbox", "--json").json["questions"]}
     assert (saved[int(first)]["answer_saved"], len(saved)) == (True, 2)
+
+
+@pytest.fixture
+def reviewed(world: World) -> World:
+    """Two failures that are alike wait for a review."""
+    world.write("red.xml", junit(KEY, KEY_TOO))
+    assert world.type("analyze", "red.xml").code == 4
+    return world
+
+
+async def test_a_question_is_shown_whole_and_no_key_means_another_answer(reviewed: World) -> None:
+    app = TopApp(Project(reviewed.folder))
+    async with app.run_test(size=(160, 60)) as pilot:
+        inbox = app.query_one("#inbox", DataTable)
+        await wait(pilot, lambda: inbox.row_count == 1)
+        await pilot.press("enter")
+        await wait(pilot, lambda: isinstance(app.screen, QuestionScreen))
+        shown = str(app.screen.query_one(Static).content)
+        assert "no total" in shown
+        assert "a approve, 2 reassess, 3 overturn" in shown
+        await pilot.press("escape")
+        await wait(pilot, lambda: not isinstance(app.screen, QuestionScreen))
+        await pilot.press("r")
+        assert "takes a approve, 2 reassess, 3 overturn" in note(app)
+        await pilot.press("y", "2")
+        assert "(C1 and 1 other alike) with 'reassess'? y answers" in note(app)
+        await pilot.press("escape", "q")
+    saved = reviewed.say("inbox", "--json").json["questions"]
+    assert [each["answer_saved"] for each in saved] == [False, False]
 
 
 def rows(table: "DataTable[object]") -> list[list[object]]:

@@ -110,14 +110,17 @@ def test_axe_finds_nothing_on_what_an_analysis_shows(tmp_path: Path) -> None:
         pytest.skip("axe-core is installed by: make e2e")
     made = World(tmp_path)
     made.write("red.xml", junit(KEY, TYPE))
+    assert made.say("ingest", "red.xml").code == 0
     assert made.type("analyze", "red.xml").code == 4
+    pages = ["/inbox", "/runs/1", "/runs/1/cases/1", "/failures/1/log", "/causes", "/causes/1"]
+    pages += ["/tests", "/tests/history?test=one"]
     found = []
     with served(made) as server, playwright.sync_playwright() as started:
         chromium = started.chromium.launch(
             executable_path=str(BROWSER), args=["--no-sandbox", "--disable-gpu"]
         )
         page = chromium.new_page(base_url=server.url, viewport={"width": 400, "height": 900})
-        for path in ("/inbox", "/runs/1", "/runs/1/cases/1", "/failures/1/log", "/causes/1"):
+        for path in pages:
             page.goto(path)
             page.evaluate(AXE.read_text(encoding="utf-8"))
             found += [f"{path}: {each}" for each in page.evaluate(_AXE)]
@@ -232,6 +235,18 @@ def test_a_key_leads_to_each_page(browser: Browser) -> None:
         playwright.expect(page.locator("[data-total]")).to_have_text("1 found")
 
 
+def test_keys_reach_every_table(browser: Browser) -> None:
+    with browser.open("/circuits") as page:
+        page.keyboard.press("j")
+        playwright.expect(page.get_by_role("link", name="change")).to_be_focused()
+        page.keyboard.press("j")
+        page.keyboard.press("Enter")
+        page.wait_for_url("**/circuits/delivery")
+        page.goto("/causes")
+        page.keyboard.press("/")
+        playwright.expect(page.get_by_label("Search")).to_be_focused()
+
+
 def test_sliders_replay_in_place(browser: Browser) -> None:
     with browser.open("/runs/1/cases/1") as page:
         result = page.locator("#whatif")
@@ -245,6 +260,7 @@ def test_sliders_replay_in_place(browser: Browser) -> None:
 def test_pages_can_be_read_without_script(browser: Browser) -> None:
     with browser.open("/runs/1", java_script_enabled=False) as page:
         playwright.expect(page.locator("#rows")).to_contain_text("waits for you")
+        playwright.expect(page.locator("noscript p")).to_contain_text("approve: 2.")
         page.get_by_label("Search").fill("two")
         page.get_by_role("button", name="Filter").click()
         playwright.expect(page.locator("[data-total]")).to_have_text("1 found")

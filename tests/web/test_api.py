@@ -251,7 +251,15 @@ def test_everything_that_pages_show(tmp_path: Path) -> None:
         assert (circuit["sound"], circuit["worst_case"]) == (True, 2)
         agents = call(server, "/agents").json()
         assert [each["agent"] for each in agents["records"]] == ["script:scout.yaml"]
-        for path in ("/runs/9", "/runs/1/cases/99", "/circuits/..%2fpasswd.yaml", "/circuits/x"):
+        assert agents["asked"] == []
+        assert call(server, "/workers").json() == {"workers": []}
+        for path in (
+            "/runs/9",
+            "/deliveries/1",
+            "/runs/1/cases/99",
+            "/circuits/..%2fpasswd.yaml",
+            "/circuits/x",
+        ):
             assert call(server, path).status_code == 404, path
 
 

@@ -9,7 +9,7 @@ import pytest
 import uvicorn
 
 from interlock.web.access import AccessGuard, AccessRules, Message, Receive, Send
-from interlock.web.connection import HEADER_TIMEOUT, Connection
+from interlock.web.connection import BODY_TIMEOUT, HEADER_TIMEOUT, Connection
 
 
 async def reads_all(_scope: Message, receive: Receive, send: Send) -> None:
@@ -54,15 +54,23 @@ async def test_a_body_that_is_too_long_is_answered(head: str) -> None:
     assert b"at most 4,194,304 bytes" in found
 
 
-async def test_headers_that_never_end_are_not_waited_for() -> None:
-    loop = asyncio.get_running_loop()
-    async with listening() as port:
+async def test_headers_and_bodies_that_never_end_are_not_waited_for() -> None:
+    async def send(port: int, begun: str) -> float:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        writer.write(b"GET / HTTP/1.1\r\nhost: localhost\r\nx-slow: ")
-        began = loop.time()
+        writer.write(f"POST / HTTP/1.1\r\nhost: localhost\r\n{begun}".encode())
+        began = asyncio.get_running_loop().time()
         assert (await reader.read()).startswith(b"HTTP/1.1 408 ")
-        assert loop.time() - began >= HEADER_TIMEOUT - 0.1
         writer.close()
+        return asyncio.get_running_loop().time() - began
+
+    async with listening() as port, asyncio.timeout(3 * BODY_TIMEOUT):
+        headers, *bodies = await asyncio.gather(
+            send(port, "x-slow: "),
+            send(port, "content-length: 9\r\n\r\nx"),
+            send(port, "transfer-encoding: chunked\r\n\r\n1\r\nx\r\n"),
+        )
+    assert headers >= HEADER_TIMEOUT - 0.1
+    assert min(bodies) >= BODY_TIMEOUT - 0.1
 
 
 async def test_a_client_that_hangs_up_leaves_no_traceback(

@@ -26,11 +26,21 @@ def test_a_delivery_whose_plan_is_gone(tmp_path: Path) -> None:
     with open_writer(world.db):  # brings it up to date
         pass
     with served(world) as server:
-        assert 'href="/deliveries/1"' in show(server, "/deliveries").text
+        listed = show(server, "/deliveries").text
+        assert 'href="/deliveries/1"' in listed
+        assert "Whose claims were true" in listed
         page = show(server, "/deliveries/1").text
         for task in ("adds", "lies", "after", "asks"):
-            assert f"<bdi>{task}</bdi>" in page
+            assert f'<a href="/runs/1/cases?id={task}"><bdi>{task}</bdi></a>' in page
+        found = httpx.get(f"{server.url}/runs/1/cases?id=lies", follow_redirects=True)
+        assert (found.status_code, "<bdi>lies</bdi></h1>" in found.text) == (200, True)
         assert "What agents claimed" in page
+        (listed,) = show(server, "/api/v1/deliveries").json()["deliveries"]
+        assert (listed["run_id"], sum(listed["tasks"].values())) == (1, 4)
+        detail = show(server, "/api/v1/deliveries/1").json()
+        assert {each["task_id"] for each in detail["tasks"]} == {"adds", "lies", "after", "asks"}
+        assert sum(each["refuted"] for each in detail["claims"]) > 0
+        assert show(server, "/api/v1/epics").json() == {"epics": []}
         report = show(server, "/deliveries/1/report")
         assert "sandbox" in report.headers["content-security-policy"]
         show(server, "/deliveries/999", 404)
@@ -51,6 +61,13 @@ def test_an_epic_and_two_scorecards(tmp_path: Path) -> None:
         assert "Session 1" in page
         assert re.search(r"<bdi>3-1</bdi></td><td[^>]*><span[^>]*>done<", page)
         show(server, "/epics/..%2f..%2fetc", 404)
+        (epic,) = show(server, "/api/v1/epics").json()["epics"]
+        assert (epic["epic_id"], epic["stories"]["3-1"], epic["sessions"]) == ("epic-3", "done", 1)
+        cards = show(server, "/api/v1/scorecards").json()["scorecards"]
+        assert {(each["name"], each["passed"]) for each in cards} == {
+            ("a.json", True),
+            ("b.json", True),
+        }
         listed = show(server, "/scorecards").text
         keys = re.findall(r'href="/scorecards/([0-9a-f]{16})"', listed)
         assert len(keys) == 2

@@ -94,6 +94,41 @@ def test_an_upload_says_how_far_it_is(near: Served) -> None:
     assert httpx.get(f"{near.url}/reports/..%2f..%2fetc").status_code == 404
 
 
+def test_a_run_is_searched_by_the_names_of_its_tests(near: Served) -> None:
+    page = show(near, "/runs/1?q=SCRIPT").text
+    assert "1 found" in page
+    assert "No case fits" in show(near, "/runs/1?q=no-test-is-called-so").text
+
+
+def test_a_test_leads_to_its_history_and_its_causes(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.write("red.xml", junit(KEY, red(EVIL, f"ValueError: {EVIL}")))
+    assert world.say("ingest", "red.xml").code == 0
+    assert world.type("analyze", "red.xml").code == 4
+    with served(world) as server:
+        page = show(server, "/tests").text
+        links = re.findall(r'href="(/tests/history[^"]*)"', page)
+        assert len(links) == 2
+        assert "(no name)" not in page
+        for link in links:
+            found = show(server, unescape(link)).text
+            assert "it failed on the newest source" in found
+            assert re.search(r'href="/causes/\d+"', found)
+            assert re.search(r'href="/runs/1/cases/\d+"', found)
+        cause = re.search(r'href="(/causes/\d+)"', found)
+        assert cause is not None
+        back = re.search(r'href="(/tests/history[^"]*)"', show(server, cause[1]).text)
+        assert back is not None
+        assert unescape(back[1]).partition("test=")[2] in unescape(" ".join(links))
+        assert "No test is like that" in show(server, "/tests?text=nothing-like-it").text
+        listed = httpx.get(f"{server.url}/api/v1/tests?text=CART::ONE").json()["tests"]
+        assert [(each["test"], each["state"], each["newest"]) for each in listed] == [
+            ("nightly::shop.Cart::one", "failing", "F")
+        ]
+        for wanted in ("", "?test=", "?test=%00", "?test=nothing-like-it", f"?test={'x' * 5_000}"):
+            assert httpx.get(f"{server.url}/tests/history{wanted}").status_code == 404, wanted
+
+
 def test_without_a_memory_of_results(near: Served) -> None:
     assert "interlock ingest results/" in show(near, "/tests").text
 

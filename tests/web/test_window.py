@@ -2,13 +2,14 @@
 
 import json
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
 import pytest
 from tests.cli.test_run import APPROVED
-from tests.cli.world import World
+from tests.cli.world import LIMIT, World, until
 from tests.web.serving import TOKEN, Served, served
 
 from interlock.api.project import Project
@@ -95,6 +96,17 @@ def test_pages(window: Served, path: str, texts: list[str]) -> None:
     assert re.findall(r"(?:src|href)=\"(?:https?:)?//", page) == []
 
 
+def test_a_case_is_found_by_its_id(window: Served) -> None:
+    found = httpx.get(f"{window.url}/runs/1/cases?id=two", follow_redirects=True)
+    assert found.url.path == "/runs/1/cases/2"
+
+
+def test_a_page_that_is_not_there_still_counts_what_waits(window: Served) -> None:
+    page = read(window, "/nowhere", 404)
+    assert re.search(r'data-live="waiting">2<', page)
+    assert page.count("There is no page at this address") == 1
+
+
 def test_a_replay_shows_who_would_go_another_way(window: Served) -> None:
     page = read(window, "/runs/1/cases/1?set.good_enough=0.95")
     assert "<strong>2 cases</strong> of 2 would go another way" in page
@@ -110,6 +122,9 @@ def test_a_replay_shows_who_would_go_another_way(window: Served) -> None:
         ("/runs/99", 404),
         ("/runs/99999999999999999999999", 404),
         ("/runs/1/cases/99", 404),
+        ("/runs/1/cases?id=three", 404),
+        ("/runs/99999999999999999999999/cases?id=one", 404),
+        ("/runs?before=99999999999999999999999", 200),
         ("/runs/x", 404),
         ("/inbox/77", 404),
         ("/circuits/..%2f..%2fetc%2fpasswd", 404),
@@ -256,6 +271,55 @@ def test_a_database_that_is_elsewhere_is_told(tmp_path: Path) -> None:
         assert "not an Interlock database" in read(server, "/runs", 503)
 
 
+def test_a_database_that_breaks_while_it_is_read_is_told_once(tmp_path: Path) -> None:
+    made = World(tmp_path)
+    made.write("crew.yaml", APPROVED)
+    made.cases("one")
+    assert made.say(*RUN).code == 4
+    whole = made.db.read_bytes()
+    with (
+        served(made) as server,
+        httpx.stream("GET", server.url + "/live", timeout=60) as stream,
+    ):
+        events = (
+            json.loads(line.removeprefix("data: "))
+            for line in stream.iter_lines()
+            if line.startswith("data: ")
+        )
+        while not next(events)["fresh"]:
+            pass
+        for end in ("-wal", "-shm"):
+            made.db.with_name(made.db.name + end).unlink(missing_ok=True)
+        made.db.write_bytes(b"garbage" * 1000)  # under the connection that is open
+        told = [next(events)]
+        assert "interlock.db" in told[0]["problem"]
+        made.db.write_bytes(whole)
+        while not told[-1]["fresh"]:
+            told.append(next(events))
+    problems = [each["problem"] for each in told if each["problem"]]
+    assert len(problems) == len(set(problems))
+
+
+def test_agents_that_are_asked_are_named_with_their_run(tmp_path: Path) -> None:
+    made = World(tmp_path)
+    made.cases("one", "two")
+    silent = f"exec:{sys.executable} -c 'import time; time.sleep(600)'"
+    words = ("run", "change", "--cases", "cases.jsonl", "--agent", silent)
+    process = made.start(*words, "--parallel", "2")
+    try:
+        with served(made) as server:
+            until(
+                lambda: '<a href="/runs/1?state=asked#cases">' in read(server, "/agents"),
+                "both are asked",
+            )
+            page = read(server, "/agents")
+            assert 'data-label="Open dispatches">2<' in page
+            assert "import time" in page
+    finally:
+        process.kill()
+        process.communicate(timeout=LIMIT)
+
+
 def test_changes_are_told_as_they_are_committed(tmp_path: Path) -> None:
     made = World(tmp_path)
     made.write("crew.yaml", APPROVED)
@@ -303,4 +367,6 @@ def test_a_server_database_is_shown_alike(tmp_path: Path, postgres: PostgresAddr
         assert case
         assert made.say("resume", "1", *db).code == 4
         assert "by <bdi>Ada</bdi>" in read(server, case[1])
-        assert "Answers that held" in read(server, "/agents")
+        page = read(server, "/agents")
+        assert "Answers that held" in page
+        assert "No worker has come yet" in page

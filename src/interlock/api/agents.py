@@ -12,8 +12,9 @@ from interlock.agents.cli.profiles import list_profiles, may_skip_permissions
 from interlock.agents.registry import agents_folder, cli_settings, find_program
 from interlock.agents.status import AgentStatus, read_agent_status
 from interlock.journal.address import DatabaseAddress
-from interlock.journal.browse import RoleRecord, list_role_records
+from interlock.journal.browse import AskedRole, RoleRecord, list_asked_roles, list_role_records
 from interlock.journal.connection import Connection
+from interlock.journal.database import find_writers
 from interlock.runtime.settings import RunConfig, read_settings
 
 
@@ -92,6 +93,36 @@ async def _find_no_version() -> str:
 def list_alive(db: DatabaseAddress) -> list[AgentStatus]:
     """The agents at work, as their carriers last saw them."""
     return read_agent_status(agents_folder(db))
+
+
+class AskedAgent(msgspec.Struct, frozen=True):
+    """What an agent was asked in a run, and has not answered."""
+
+    agent: str
+    run_id: int
+    roles: tuple[str, ...]
+    count: int
+    since: float
+    """When the oldest question was sent."""
+
+
+def list_asked(connection: Connection, db: DatabaseAddress) -> list[AskedAgent]:
+    """Whose answers runs that are at work wait for, the newest run first."""
+    found: dict[tuple[int, str], list[AskedRole]] = {}
+    writers = find_writers(db)
+    for each in list_asked_roles(connection):
+        if writers.find(each.run_id) is not None:
+            found.setdefault((each.run_id, _name_agent(each.role, each.options)), []).append(each)
+    return [
+        AskedAgent(
+            agent=agent,
+            run_id=run_id,
+            roles=tuple(each.role for each in asked),
+            count=sum(each.count for each in asked),
+            since=min(each.since for each in asked),
+        )
+        for (run_id, agent), asked in found.items()
+    ]
 
 
 def list_records(connection: Connection, *, runs: int) -> list[AgentRecord]:

@@ -4,7 +4,7 @@ Answers come from a few statements each, also for runs of ten thousand cases. `i
 case's whole life, `inbox` what waits for people, `changes` what is new.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Final
 
@@ -30,6 +30,8 @@ from interlock.journal.browse import (
     count_waiting,
     find_case_id,
     find_case_no,
+    has_running,
+    list_case_numbers,
     list_case_rows,
     list_glances,
     sum_between,
@@ -129,7 +131,7 @@ def read_run_view(db: DatabaseAddress, connection: Connection, run_id: int, at: 
         run=run,
         glance=glance,
         status=read_status(run.status, run_id, writers),
-        writer=writers.find(run_id) if run.status not in FINISHED else None,
+        writer=_find_writer(connection, run, writers),
         circuit=open_circuit(run),
         config=msgspec.convert(run.options, RunConfig),
         places=tuple(count_places(connection, run_id)),
@@ -137,6 +139,15 @@ def read_run_view(db: DatabaseAddress, connection: Connection, run_id: int, at: 
         rate_limits=list_rate_limits(connection, run_id, at),
         roles=sum_role_usage(connection, run_id),
     )
+
+
+def _find_writer(connection: Connection, run: Run, writers: Writers) -> Writer | None:
+    """Who works on a run. A file has one writer for all of its runs: while another run is running,
+    it works on that."""
+    if run.status in FINISHED:
+        return None
+    is_elsewhere = writers.of_all and run.status != "running" and has_running(connection)
+    return None if is_elsewhere else writers.find(run.run_id)
 
 
 def open_circuit(run: Run) -> Circuit:
@@ -189,6 +200,9 @@ def list_case_lines(
 ) -> tuple[list[CaseLine], int]:
     """Some cases of a run, and how many there are in all."""
     run_id = view.run.run_id
+    if wanted.text:
+        named = tuple(_find_named(connection, view.run, wanted.text.lower()))
+        wanted = msgspec.structs.replace(wanted, named=named)
     rows, total = list_case_rows(connection, run_id, wanted, limit=limit, offset=offset)
     agents = read_agent_status(agents_folder(db)) if view.status == "running" else []
     pauses = list_paused_dispatches(connection, run_id, at)
@@ -246,6 +260,12 @@ def _describe_case(
     if seen is not None:
         return CaseLine(row, seen.agent, seen.word, "; ".join(seen.reasons))
     return CaseLine(row, agent or row.role, "asked", f"waits for the {row.role}")
+
+
+def _find_named(connection: Connection, run: Run, text: str) -> Iterator[int]:
+    """The cases whose name, as people see it, has the text."""
+    names = name_cases(connection, run, list_case_numbers(connection, run.run_id))
+    return (number for number, name in names.items() if text in name.lower())
 
 
 def name_cases(connection: Connection, run: Run, case_nos: Collection[int]) -> Mapping[int, str]:

@@ -34,7 +34,7 @@ from interlock.journal.browse import (
     sum_costs_of_runs,
 )
 from interlock.journal.connection import Connection
-from interlock.journal.database import find_writers, open_reader
+from interlock.journal.database import explain_errors, find_writers, open_reader
 from interlock.journal.ownership import Writers
 from interlock.journal.runs import FINISHED, find_run
 from interlock.runtime.settings import RunConfig
@@ -111,6 +111,11 @@ class ChangeReader:
         self._stack.close()
         self._connection = None
 
+    def begin_anew(self) -> None:
+        """After a fault: the next call opens the database, and tells as the first one did."""
+        self.close()
+        self._position = None
+
     @property
     def position(self) -> str:
         """How far the last look came."""
@@ -120,11 +125,11 @@ class ChangeReader:
         """What changed since the last call, None if nothing did. The first call tells nothing but
         the position."""
         try:
-            return self._look(self._open())
+            with explain_errors(self._db):  # it may go away while a connection is open
+                return self._look(self._open())
         except StoreError as error:
-            self.close()
+            self.begin_anew()
             problem = "" if isinstance(error, NoDatabaseError) else str(error)
-            self._position = None
             if problem == self._problem:
                 return None
             self._problem = problem

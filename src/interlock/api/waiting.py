@@ -1,6 +1,7 @@
 """What waits for people, and what hangs on it: groups that one answer settles, cases held up."""
 
 from collections.abc import Iterable, Mapping, Sequence, Set
+from typing import Final
 
 import msgspec
 
@@ -33,6 +34,21 @@ class InboxEntry(msgspec.Struct, frozen=True):
     def count(self) -> int:
         """How many questions it stands for."""
         return 1 + len(self.also) if self.for_family else 1
+
+
+_GOOD_WORDS: Final = ("approve", "accept", "allow", "yes", "raise", "approved")
+_BAD_WORDS: Final = ("reject", "refuse", "deny", "stop", "no", "rejected")
+
+
+def assign_keys(options: Sequence[str]) -> dict[str, str]:
+    """The key that chooses each decision: `a` and `r` where there is such a decision, so that they
+    mean the same everywhere; else its place."""
+    keys = {word: str(number) for number, word in enumerate(options, 1) if number < 10}
+    for key, words in (("a", _GOOD_WORDS), ("r", _BAD_WORDS)):
+        word = next((each for each in words if each in options), None)
+        if word is not None:
+            keys[word] = key
+    return keys
 
 
 def list_entries(path: DatabaseAddress) -> list[InboxEntry]:

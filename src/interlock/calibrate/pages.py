@@ -14,9 +14,11 @@ import msgspec
 from jinja2 import PackageLoader
 from litestar import Response, get
 
+from interlock.api.project import Project
 from interlock.runtime.application import find_application, list_applications
 from interlock.runtime.benchmark import AnyBenchmark
 from interlock.system.errors import InterlockError, NotFoundError
+from interlock.web.api.routes import reading
 from interlock.web.app import NavLink, Section, Window
 from interlock.web.documents import send_document
 
@@ -48,6 +50,8 @@ def show_scorecards(window: Window, a: str = "", b: str = "") -> Response[str]:
     """All scorecards; with two of them, how the second differs from the first."""
     files = list(_find_scorecards(window.project.path))
     comparison, problem = _compare(files, a, b)
+    if not a and not b and len(files) > 1:  # the two newest are offered
+        a, b = files[1].key, files[0].key
     return window.render(
         "calibrate/scorecards.html",
         title="Scorecards",
@@ -120,9 +124,49 @@ def _read(path: Path, _changed_at: float) -> "tuple[Calibration, AnyBenchmark] |
     return None
 
 
+class ScorecardRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """A scorecard at a glance."""
+
+    name: str
+    """Its path in the project."""
+    scenario: str
+    agent: str
+    passed: bool
+    solved: float
+    cases: int
+    runs: int
+    changed_at: float
+
+
+class ScorecardList(msgspec.Struct, frozen=True):
+    scorecards: list[ScorecardRecord]
+
+
+@reading("/scorecards", "Scorecards", sync_to_thread=True)
+def list_scorecards(project: Project) -> ScorecardList:
+    """Those in the project's folder, the newest first."""
+    return ScorecardList([_describe(each) for each in _find_scorecards(project.path)])
+
+
+def _describe(found: ScorecardFile) -> ScorecardRecord:
+    card = found.calibration.scorecard
+    return ScorecardRecord(
+        name=found.name,
+        scenario=card.scenario,
+        agent=card.about.agent,
+        passed=card.passed,
+        solved=card.parts[0].solved,
+        cases=card.parts[0].cases,
+        runs=card.runs,
+        changed_at=found.changed_at,
+    )
+
+
 SECTION: Final = Section(
     "Measure",
     (NavLink("/scorecards", "Scorecards", "s"),),
     (show_scorecards, show_scorecard),
     PackageLoader("interlock", "calibrate/templates"),
+    api=(list_scorecards,),
+    rank=30,
 )

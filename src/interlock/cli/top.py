@@ -50,8 +50,8 @@ def top(
 ) -> None:
     """Show runs, agents, costs and questions in the terminal, live.
 
-    Tab moves between tables, a or r and then y answers the question under the cursor, q ends.
-    Without a terminal it is printed once.
+    j and k move, Tab goes to the next table, Enter shows a question whole. a, r or a number and
+    then y answers the question under the cursor; q ends. Without a terminal it is printed once.
     """
     project = open_project(db)
     if json:
@@ -173,6 +173,27 @@ def list_inbox_cells(found: TopSnapshot) -> list[tuple[str, ...]]:
             )
         )
     return rows
+
+
+def list_question_lines(entry: "InboxEntry") -> Iterator[str]:
+    """A question whole, for people, and the keys of its answers."""
+    from interlock.api.waiting import assign_keys
+
+    question = entry.question
+    about = f" about {question.case_id}" if question.case_id else ""
+    yield f"Question {question.question_id}{about} of run {question.run_id}, at {question.step}"
+    if entry.also:
+        yield f"{plural(len(entry.also), 'other case')} alike: {', '.join(entry.case_ids[:20])}"
+    if entry.blocks:
+        yield f"blocks {plural(entry.blocks, 'case')}"
+    for part in question.parts:
+        yield ""
+        if part.title:
+            yield f"{part.title}:"
+        yield from part.text.splitlines()
+    yield ""
+    keys = assign_keys(question.options)
+    yield ", ".join(f"{keys[word]} {word}" if word in keys else word for word in question.options)
 
 
 def format_snapshot(found: TopSnapshot) -> Iterator[str]:

@@ -7,11 +7,14 @@ from rich.text import Text
 from textual import work
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
+from textual.containers import VerticalScroll
 from textual.coordinate import Coordinate
+from textual.screen import ModalScreen
 from textual.widgets import DataTable, Footer, Label, Static
 
 from interlock.api.inbox import Question, find_user
 from interlock.api.project import Project
+from interlock.api.waiting import InboxEntry, assign_keys
 from interlock.cli.top import (
     AGENT_HEAD,
     INBOX_HEAD,
@@ -21,17 +24,48 @@ from interlock.cli.top import (
     format_head,
     list_agent_cells,
     list_inbox_cells,
+    list_question_lines,
     list_run_cells,
     list_step_cells,
     read_snapshot,
 )
 from interlock.system.errors import InterlockError
-from interlock.system.text import clean_text
+from interlock.system.text import clean_text, plural
 
 _EVERY = 1.0
 """Seconds between two looks."""
 _LONGEST = 60
 Cells = Sequence[tuple[str, ...]]
+
+
+class QuestionScreen(ModalScreen[None]):
+    """One question whole: what is asked, and the keys of its answers."""
+
+    CSS = """
+    QuestionScreen { align: center middle; }
+    #question {
+        width: 90%; height: 90%; padding: 1 2; background: $surface; border: round $primary;
+    }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q,enter", "dismiss", "Back"),
+        Binding("j", "scroll(1)", show=False),
+        Binding("k", "scroll(-1)", show=False),
+    ]
+
+    def __init__(self, entry: InboxEntry) -> None:
+        super().__init__()
+        self._entry = entry
+
+    def compose(self) -> ComposeResult:
+        with VerticalScroll(id="question"):
+            yield Static(
+                Text("\n".join(clean_text(line) for line in list_question_lines(self._entry)))
+            )
+        yield Footer()
+
+    def action_scroll(self, by: int) -> None:
+        self.query_one(VerticalScroll).scroll_relative(y=by)
 
 
 class TopApp(App[None]):
@@ -49,17 +83,19 @@ class TopApp(App[None]):
         Binding("q", "quit", "Quit"),
         Binding("j", "move(1)", "Down", show=False),
         Binding("k", "move(-1)", "Up", show=False),
-        Binding("a", "choose('approve')", "Approve"),
-        Binding("r", "choose('reject')", "Reject"),
+        Binding("a", "choose('a')", "Approve"),
+        Binding("r", "choose('r')", "Reject"),
+        *(Binding(str(key), f"choose('{key}')", show=False) for key in range(1, 10)),
         Binding("y", "confirm", "Yes, answer", show=False),
         Binding("escape", "cancel", "Cancel", show=False),
+        Binding("tab", "app.focus_next", "Next table"),
     ]
 
     def __init__(self, project: Project) -> None:
         super().__init__()
         self._project = project
         self._found = TopSnapshot(at=0.0)
-        self._chosen: tuple[Question, str] | None = None
+        self._chosen: tuple[InboxEntry, str] | None = None
 
     def compose(self) -> ComposeResult:
         yield Static("reading…", id="head")
@@ -97,31 +133,51 @@ class TopApp(App[None]):
         if isinstance(table, DataTable):
             table.move_cursor(row=table.cursor_row + by)
 
-    def action_choose(self, word: str) -> None:
+    def action_choose(self, key: str) -> None:
         """The first of two keys: what would be answered is said, and nothing is done."""
+        self._chosen = None
         entry = self._find_entry()
         if entry is None:
             self._say("no question is under the cursor")
             return
-        options = entry.options
-        fallback = options[0 if word == "approve" else -1] if options else word
-        self._chosen = (entry, word if word in options else fallback)
-        question, decision = self._chosen
+        question = entry.question
+        keys = assign_keys(question.options)
+        decision = next((word for word, its_key in keys.items() if its_key == key), None)
+        if decision is None:
+            known = ", ".join(f"{its_key} {word}" for word, its_key in keys.items())
+            self._say(
+                f"question {question.question_id} takes {known}"
+                if keys
+                else f"answer it with: interlock answer {question.question_id} DECISION"
+            )
+            return
+        self._chosen = (entry, decision)
+        about = question.case_id or question.step
+        more = f" and {plural(entry.count - 1, 'other')} alike" if entry.count > 1 else ""
         self._say(
-            f"answer question {question.question_id} ({question.case_id or question.step}) with "
-            f"{decision!r}? y answers, escape does not"
+            f"answer question {question.question_id} ({about}{more}) with {decision!r}? "
+            "y answers, escape does not"
         )
+
+    def on_data_table_row_selected(self, event: "DataTable.RowSelected") -> None:
+        """Enter shows a question whole."""
+        entry = self._find_entry()
+        if event.data_table.id == "inbox" and entry is not None:
+            self.push_screen(QuestionScreen(entry))
 
     def action_confirm(self) -> None:
         """The second key."""
         if self._chosen is None:
             return
-        (question, decision), self._chosen = self._chosen, None
+        (entry, decision), self._chosen = self._chosen, None
         now = self._find_entry()
-        if now is None or now.version != question.version:
+        if now is None or (now.question.version, now.count) != (
+            entry.question.version,
+            entry.count,
+        ):
             self._say("the question is not as you saw it; look at it again, nothing was answered")
             return
-        self._answer(question, decision)
+        self._answer(entry.question, decision)
 
     def action_cancel(self) -> None:
         self._chosen = None
@@ -137,11 +193,11 @@ class TopApp(App[None]):
         self.call_from_thread(self._say, said)
         self.call_from_thread(self.read)
 
-    def _find_entry(self) -> Question | None:
-        """The question under the cursor of the inbox."""
+    def _find_entry(self) -> InboxEntry | None:
+        """What is under the cursor of the inbox."""
         row = self._find_table("inbox").cursor_row
         entries = self._found.inbox
-        return entries[row].question if 0 <= row < len(entries) else None
+        return entries[row] if 0 <= row < len(entries) else None
 
     def _show(self, found: TopSnapshot) -> None:
         self._found = found

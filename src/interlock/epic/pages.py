@@ -13,6 +13,8 @@ from interlock.epic.checkpoints.record import Checkpoint
 from interlock.epic.checkpoints.store import Checkpoints
 from interlock.epic.report import describe_newest_run
 from interlock.system.errors import InterlockError, NotFoundError
+from interlock.system.time import parse_timestamp
+from interlock.web.api.routes import reading
 from interlock.web.app import NavLink, Section, Window
 
 
@@ -24,6 +26,11 @@ class EpicView(msgspec.Struct, frozen=True):
     problem: str
     """Why its checkpoint cannot be read, if it cannot."""
     run: dict[str, Any]
+
+    @property
+    def updated_at(self) -> float | None:
+        """When its checkpoint was written; None if that is no time."""
+        return parse_timestamp(self.checkpoint.updated) if self.checkpoint else None
 
 
 @get("/epics", sync_to_thread=True)
@@ -58,9 +65,50 @@ def _read_epic(project: Project, epic_id: str) -> EpicView:
     return EpicView(epic_id, found.checkpoint, "", newest)
 
 
+class EpicRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """An epic at a glance."""
+
+    epic_id: str
+    status: str
+    """Its checkpoint's; empty if that cannot be read."""
+    stories: dict[str, str]
+    """The status of each."""
+    sessions: int
+    run_id: int
+    """Its newest run, 0 if none is known."""
+    outcome: str
+    questions: list[int]
+    """Those that wait for a person."""
+
+
+class EpicList(msgspec.Struct, frozen=True):
+    epics: list[EpicRecord]
+
+
+@reading("/epics", "Epics", sync_to_thread=True)
+def list_epics(project: Project) -> EpicList:
+    """Where each stands: its stories, its newest run, and what waits for a person."""
+    return EpicList([_describe(_read_epic(project, each)) for each in _list_epics(project)])
+
+
+def _describe(epic: EpicView) -> EpicRecord:
+    checkpoint = epic.checkpoint
+    return EpicRecord(
+        epic_id=epic.epic_id,
+        status=checkpoint.epic.status.value if checkpoint else "",
+        stories={each.id: each.status.value for each in checkpoint.stories} if checkpoint else {},
+        sessions=len(epic.run["sessions"]),
+        run_id=epic.run["run_id"],
+        outcome=epic.run["outcome"],
+        questions=[each for each in epic.run["questions"] if isinstance(each, int)],
+    )
+
+
 SECTION: Final = Section(
     "",
     (NavLink("/epics", "Epics", "p"),),
     (show_epics, show_epic),
     PackageLoader("interlock", "epic/templates"),
+    api=(list_epics,),
+    rank=20,
 )

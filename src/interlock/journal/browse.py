@@ -25,6 +25,8 @@ from interlock.journal.journal import read_blob
 from interlock.system.errors import NotFoundError
 
 _MOST_NAMED: Final = 500
+_MOST_FOUND: Final = 20_000
+"""Cases that one statement can name."""
 """Numbers in one statement; databases have a limit."""
 _LOOK_BACK: Final = 512
 """How far back changes are looked for again where several processes write: numbers are taken before
@@ -81,12 +83,14 @@ class CaseFilter(msgspec.Struct, frozen=True):
     """Which cases of a run, and in what order."""
 
     text: str = ""
-    """In its name, whatever the case of letters."""
+    """In its id, whatever the case of letters."""
     state: str = ""
     """`open`, `asked`, `human`, `stuck`, or the name of an end."""
     step: str = ""
     sort: SortKey = "case"
     descending: bool = False
+    named: tuple[int, ...] = ()
+    """Cases that fit the text by another name."""
 
 
 class CaseRow(msgspec.Struct, frozen=True):
@@ -142,7 +146,7 @@ def list_glances(
         given = [each for each in only if is_row_id(each)][:_MOST_NAMED]
         query += f" where run_id in ({_marks(given)})"
     elif before:
-        query, given = f"{query} where run_id < ?", [before]
+        query, given = f"{query} where run_id < ?", [before if is_row_id(before) else 0]
     rows = raw.execute(f"{query} order by run_id desc limit ?", (*given, limit)).fetchall()
     numbers = [] if brief else [row[0] for row in rows]
     ends, costs = _count_ends(raw, numbers), _sum_runs(raw, numbers)
@@ -192,6 +196,18 @@ def _sum_runs(raw: RawConnection, numbers: Sequence[int]) -> dict[int, Usage]:
     return found
 
 
+def has_running(connection: Connection) -> bool:
+    """Whether any run is running, as the journal has it."""
+    query = "select 1 from runs where status = 'running' limit 1"
+    return raw_connection(connection).execute(query).fetchone() is not None
+
+
+def list_case_numbers(connection: Connection, run_id: int) -> list[int]:
+    """The numbers of all cases of a run, in order."""
+    query = "select case_no from cases where run_id = ? order by case_no"
+    return [number for (number,) in raw_connection(connection).execute(query, (run_id,))]
+
+
 def count_places(connection: Connection, run_id: int) -> list[PlaceCount]:
     """Where the cases of a run are."""
     raw = raw_connection(connection)
@@ -231,7 +247,10 @@ def _build_where(raw: RawConnection, wanted: CaseFilter) -> tuple[str, list[Any]
         pattern = wanted.text.lower()
         for sign in "\\%_":
             pattern = pattern.replace(sign, f"\\{sign}")
-        where, given = " and lower(c.case_id) like ? escape '\\'", [f"%{pattern}%"]
+        named = [*wanted.named[:_MOST_FOUND]]
+        where = " and (lower(c.case_id) like ? escape '\\'"
+        where += f" or c.case_no in ({_marks(named)}))" if named else ")"
+        given = [f"%{pattern}%", *named]
     if wanted.step:
         where, given = f"{where} and c.step = ?", [*given, wanted.step]
     if wanted.state in ("open", "stuck"):
@@ -322,6 +341,8 @@ def find_case_id(connection: Connection, run_id: int, case_no: int) -> str:
 def find_case_no(connection: Connection, run_id: int, case_id: str) -> int | None:
     """The number of a case of a run by its name."""
     query = "select case_no from cases where run_id = ? and case_id = ?"
+    if not is_row_id(run_id):
+        return None
     row = raw_connection(connection).execute(query, (run_id, case_id)).fetchone()
     return int(row[0]) if row else None
 
@@ -522,4 +543,30 @@ def list_role_records(connection: Connection, *, runs: int) -> list[RoleRecord]:
             seconds=seconds.get((run_id, role), 0.0),
         )
         for run_id, role, good, bad, tokens, money in answered
+    ]
+
+
+class AskedRole(msgspec.Struct, frozen=True):
+    """The open dispatches of a role in a run."""
+
+    run_id: int
+    role: str
+    options: Mapping[str, Any]
+    count: int
+    since: float
+    """When the oldest of them was sent."""
+
+
+def list_asked_roles(connection: Connection) -> list[AskedRole]:
+    """What is asked of agents, not of people, in the runs that are running."""
+    rows = raw_connection(connection).execute(
+        "select r.run_id, d.role, r.options, count(*), min(d.at) from runs r"
+        " join cases c on c.run_id = r.run_id join dispatches d on d.dispatch_id = c.dispatch_id"
+        " where r.status = 'running' and c.status = 'open' and d.role != ?"
+        " group by r.run_id, d.role, r.options order by r.run_id desc, d.role",
+        (HUMAN,),
+    )
+    return [
+        AskedRole(run_id, role, msgspec.json.decode(options), count, since)
+        for run_id, role, options, count, since in rows
     ]

@@ -136,7 +136,7 @@ def _list_passages(
 def _show_suspect(suspect: Suspect, case_no: int, config: RcaConfig) -> Item:
     own = link_source(case_no, f"{suspect.repo}@{suspect.commit}")
     about = f"{suspect.repo}, {suspect.author or 'author unknown'}, {suspect.at[:10]}"
-    sure = f", {suspect.score:.2f}" if suspect.score else ""
+    sure = f", chance {suspect.score:.2f}" if suspect.score else ""
     return Item(
         f"{suspect.commit[:10]} {find_first_line(suspect.subject, 120)}",
         build_suspect_link(suspect, config.repos) or own,

@@ -1,4 +1,4 @@
-"""The window's pages of analyses: causes over all suites, reports, and what tests did over time."""
+"""The window's pages of analyses: causes over all suites, and reports."""
 
 import asyncio
 import sys
@@ -19,7 +19,9 @@ from interlock.journal.connection import raw_connection
 from interlock.rca import upload_api
 from interlock.rca.case_overview import link_source
 from interlock.rca.findings import read_evidence
+from interlock.rca.history.names import join_names
 from interlock.rca.history.server import HANDLERS as HISTORY_HANDLERS
+from interlock.rca.history_pages import link_history, list_tests, show_test, show_tests
 from interlock.rca.knowledge.overview import (
     CauseOverview,
     SuiteOverview,
@@ -28,6 +30,7 @@ from interlock.rca.knowledge.overview import (
     list_suite_overviews,
 )
 from interlock.rca.records import Evidence, Suspect
+from interlock.rca.report.words import explain_defect
 from interlock.rca.source_page import show_log, show_source
 from interlock.rca.uploads import UploadQueue, UploadStore
 from interlock.system.errors import InterlockError, NotFoundError
@@ -40,7 +43,6 @@ _FEW: Final = 300
 _PATIENCE: Final = 0.3
 """Seconds for which a reader waits before a page says that the report is being written."""
 _KEPT: Final = 12
-_MOST_TESTS: Final = 300
 _NUMBER: Final = 2**53 - 1
 _FIRST: Final = "report.html"
 Pages = dict[str, bytes]
@@ -88,7 +90,8 @@ def show_cause(window: Window, rca_id: int) -> Response[str]:
             for each in suspects
         ],
         evidence=[_link_evidence(each, owner) for each in read_evidence(cause.known.rca)],
-        tests=tests,
+        tests=[(each, link_history(join_names("", each.class_name, each.name))) for each in tests],
+        kind=explain_defect(cause.known.rca.defect_type).lower(),
     )
 
 
@@ -138,37 +141,6 @@ async def show_report(window: Window, suite_id: int, part: str = "") -> Response
     if name not in rendering.result():
         raise NotFoundError(f"the report of suite {suite_id} has no page {part[:40]!r}")
     return send_document(rendering.result()[name])
-
-
-@get("/tests", sync_to_thread=True)
-def show_tests(window: Window, project: str = "", wanted: _State = "") -> Response[str]:
-    """What the memory of results says about the tests of a project."""
-    from interlock.rca.history.memory import History
-    from interlock.rca.history.settings import read_history_settings
-    from interlock.rca.history.store import open_store
-
-    settings = read_history_settings(window.project.path)
-    place = settings.store
-    if "://" not in place:
-        place = str(window.project.path / place)
-    history = History(open_store(place), settings)
-    chosen = project if project in history.projects else (history.projects or [""])[0]
-    lanes = history.list_lanes(chosen)
-    now = history.find_now(lanes)
-    found = [each for lane in lanes for each in history.summarize_lane(lane, now)]
-    found = [each for each in found if wanted in ("", each.state)]
-    found.sort(key=lambda each: (-each.failures, -each.flips.count, each.test))
-    return window.render(
-        "rca/tests.html",
-        title="Tests",
-        path="/tests",
-        projects=history.projects,
-        project=chosen,
-        tests=found[:_MOST_TESTS],
-        total=len(found),
-        state=wanted,
-        lanes=len(lanes),
-    )
 
 
 class ReportPages:
@@ -415,13 +387,15 @@ SECTION: Final = Section(
         find_report,
         show_report,
         show_tests,
+        show_test,
         show_source,
         show_log,
     ),
     PackageLoader("interlock", "rca/templates"),
-    api=(*upload_api.HANDLERS, list_causes, find_cause, *HISTORY_HANDLERS),
+    api=(*upload_api.HANDLERS, list_causes, find_cause, list_tests, *HISTORY_HANDLERS),
     background=_open,
     body_limits=upload_api.BODY_LIMITS,
+    rank=10,
 )
 
 

@@ -66,8 +66,9 @@ _STATUS: Final[tuple[tuple[type[InterlockError], int], ...]] = (
     (UsageError, 400),
     (SourceError, 400),
 )
+_HEADINGS: Final = {404: "Not found", 409: "Not now", 413: "Too large", 503: "Not available"}
 _SENTENCES: Final = {
-    404: "There is no page at this address.",
+    404: "There is no page at this address. It may have been mistyped, or what it showed is gone.",
     405: "This address cannot be used in this way.",
     413: "This is too large.",
 }
@@ -91,7 +92,9 @@ class Window:
         self._templates.loader = ChoiceLoader(loaders)
         self._templates.filters.update(filters.FILTERS)
         self._templates.globals.update(
-            asset=self.assets.find_url, sections=sections, left_out=left_out
+            asset=self.assets.find_url,
+            sections=sorted(sections.values(), key=lambda each: each.rank),
+            left_out=left_out,
         )
 
     def render(
@@ -120,15 +123,14 @@ class Window:
     def now(self) -> float:
         return self.project.clock.now() if self.project.clock else time.time()
 
-    def render_problem(self, status: int, sentence: str, heading: str = "") -> Response[str]:
+    def render_problem(self, status: int, sentence: str) -> Response[str]:
         """A page with one sentence that says what is wrong and what to do."""
         found = self.render(
             "problem.html",
-            title=heading or _SENTENCES.get(status, "This did not work"),
+            title=_HEADINGS.get(status, "This did not work"),
             status=status,
             sentence=sentence,
             retry=status == 503,
-            waiting=0,
         )
         if status == 503:
             found.headers["refresh"] = "5"

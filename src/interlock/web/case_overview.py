@@ -1,9 +1,10 @@
-"""The overview of a case on pages. An application that fails at it costs nobody their page."""
+"""What an application tells of its cases, on pages. One that fails costs nobody their page."""
 
 import traceback
+from collections.abc import Collection, Mapping
 
-from interlock.api.browse import CaseOverview, read_overview
-from interlock.api.records import Connection
+from interlock.api.browse import CaseOverview, name_cases, read_overview
+from interlock.api.records import Connection, RunRecord
 
 
 def show_overview(connection: Connection, run_id: int, case_no: int | None) -> CaseOverview | None:
@@ -15,3 +16,14 @@ def show_overview(connection: Connection, run_id: int, case_no: int | None) -> C
     except Exception as error:  # whatever a foreign application raises
         traceback.print_exception(error)
         return None
+
+
+def show_names(
+    connection: Connection, run: RunRecord, case_nos: Collection[int]
+) -> Mapping[int, str]:
+    """What cases are about; of none, if their application fails."""
+    try:
+        return name_cases(connection, run, case_nos)
+    except Exception as error:  # whatever a foreign application raises
+        traceback.print_exception(error)
+        return {}

@@ -31,6 +31,7 @@ _REST: Final = 6.0
 """After a look that took long, this many times as long is rested."""
 _LONGEST_REST: Final = 1.0
 _QUEUE: Final = 32
+_UNREADABLE: Final = "the journal cannot be read; see the server's terminal"
 _HEARTBEAT: Final = 15.0
 """Seconds of silence after which a comment shows that the connection stands."""
 
@@ -103,12 +104,13 @@ class LiveFeed:
             began = time.thread_time()  # of this thread alone: a busy machine is no reason to rest
             try:
                 changes = reader.read()
+                rest = min((time.thread_time() - began) * _REST, _LONGEST_REST)
             except Exception as error:  # one bad row must not end the streams of everybody
-                traceback.print_exception(error)
-                changes = Changes(
-                    "", problem="the journal cannot be read; see the server's terminal"
-                )
-            rest = min((time.thread_time() - began) * _REST, _LONGEST_REST)
+                reader.begin_anew()
+                changes, rest = None, _LONGEST_REST
+                if self._problem != _UNREADABLE:  # it is told once, not at every look
+                    traceback.print_exception(error)
+                    changes = Changes("", problem=_UNREADABLE)
             if changes is not None:
                 message = encode_changes(changes)
                 loop.call_soon_threadsafe(self._tell, changes.position, changes.problem, message)

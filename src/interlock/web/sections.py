@@ -49,6 +49,8 @@ class Section(msgspec.Struct, frozen=True):
     under the name of the entry point."""
     body_limits: Mapping[str, int] = {}
     """Paths that take larger bodies than others."""
+    rank: int = 100
+    """Where its links stand in the navigation: lower ones come first."""
 
 
 def find_sections() -> tuple[dict[str, Section], dict[str, str]]:

@@ -29,9 +29,17 @@ _SUITES = (
     " order by s.suite_id desc limit ?"
 )
 _TESTS = (
-    "select r.class_name, r.name, count(*), max(coalesce(r.started_at, l.started_at, r.created_at))"
-    " from rca_cases r join launches l on l.launch_id = r.launch_id where r.rca_id = ?"
-    " group by r.class_name, r.name order by 3 desc, 1, 2 limit ?"
+    "select r.class_name, r.name, count(*),"
+    " max(coalesce(r.started_at, l.started_at, r.created_at)), max(e.run_id), max(r.case_no),"
+    " coalesce(max(r.rca_id), 0), coalesce(max(a.title), '')"
+    " from rca_cases r join launches l on l.launch_id = r.launch_id"
+    " join cases e on e.case_no = r.case_no left join rcas a on a.rca_id = r.rca_id"
+)
+_TESTS_OF_CAUSE = (
+    f"{_TESTS} where r.rca_id = ? group by r.class_name, r.name order by 3 desc, 1, 2 limit ?"
+)
+_CAUSES_OF_TEST = (
+    f"{_TESTS} where r.name = ? group by r.class_name, r.name, r.rca_id order by 6 desc limit ?"
 )
 CauseState = Literal["regressed", "open", "fixed", "archived"]
 _ORDER = ("regressed", "open", "fixed", "archived")
@@ -83,6 +91,13 @@ class FailedTest(msgspec.Struct, frozen=True):
     name: str
     cases: int
     last_at: float
+    run_id: int
+    """That of the newest of its cases, whose number is `case_no`."""
+    case_no: int
+    rca_id: int
+    """0 if no cause was found."""
+    title: str
+    """The cause's."""
 
 
 def list_cause_overviews(
@@ -154,4 +169,13 @@ def list_suite_overviews(connection: Connection, limit: int = 200) -> list[Suite
 
 def list_failed_tests(connection: Connection, rca_id: int, limit: int = 100) -> list[FailedTest]:
     """The tests that failed for a cause, the most often failed first."""
-    return [FailedTest(*row) for row in raw_connection(connection).execute(_TESTS, (rca_id, limit))]
+    return [
+        FailedTest(*row)
+        for row in raw_connection(connection).execute(_TESTS_OF_CAUSE, (rca_id, limit))
+    ]
+
+
+def list_failures_of_test(connection: Connection, name: str, limit: int = 100) -> list[FailedTest]:
+    """The failures of tests of that name, by class and cause, the newest first."""
+    rows = raw_connection(connection).execute(_CAUSES_OF_TEST, (name, limit))
+    return [FailedTest(*row) for row in rows]

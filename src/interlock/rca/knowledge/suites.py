@@ -41,6 +41,8 @@ _BRIEFS = (
     " from rca_cases r join cases e on e.case_no = r.case_no join jobs j on j.job_id = r.job_id"
     " join launches l on l.launch_id = r.launch_id join circuits c on c.circuit_id = l.circuit_id"
 )
+_AT_ONCE = 500
+"""Cases that one statement asks for."""
 _PLAIN = (
     "case_no",
     "case_id",
@@ -230,8 +232,15 @@ def list_case_numbers(connection: Connection, launch_id: int) -> list[int]:
 def list_briefs(connection: Connection, case_nos: Iterable[int]) -> list[CaseBrief]:
     """Those cases in the order asked for; a number that is none is passed over."""
     raw = raw_connection(connection)
-    rows = (raw.execute(_BRIEFS + " where r.case_no = ?", (each,)).fetchone() for each in case_nos)
-    return [CaseBrief(*row) for row in rows if row]
+    wanted = list(case_nos)
+    found: dict[int, CaseBrief] = {}
+    for start in range(0, len(wanted), _AT_ONCE):
+        some = wanted[start : start + _AT_ONCE]
+        marks = ", ".join("?" * len(some))
+        for row in raw.execute(f"{_BRIEFS} where r.case_no in ({marks})", some):
+            brief = CaseBrief(*row)
+            found[brief.case_no] = brief
+    return [found[each] for each in wanted if each in found]
 
 
 def _read_suite_cases(rows: Iterator[tuple[Any, ...]]) -> Iterator[SuiteCase]:

@@ -1,13 +1,15 @@
 """Circuits with what is proven about them, and agents with how their answers came out."""
 
+from pathlib import Path
 from typing import Annotated, Any, Final
 
 import msgspec
 from litestar.params import Parameter
 
-from interlock.api.agents import list_agent_clis, list_alive, list_records
+from interlock.api.agents import list_agent_clis, list_alive, list_asked, list_records
 from interlock.api.circuits import Circuit, list_circuits, verify_once
 from interlock.api.project import Project
+from interlock.api.worker import list_workers
 from interlock.system.errors import NotFoundError
 from interlock.web.api.routes import reading
 
@@ -85,6 +87,36 @@ class LiveAgent(msgspec.Struct, frozen=True, kw_only=True):
     at: float
 
 
+class AskedRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """What an agent was asked in a run, and has not answered."""
+
+    agent: str
+    run_id: int
+    roles: list[str]
+    count: int
+    since: float
+    """When the oldest question was sent."""
+
+
+class WorkerRecord(msgspec.Struct, frozen=True, kw_only=True):
+    name: str
+    host: str
+    state: str
+    """`ready`, `draining`, or `dead`."""
+    agents: dict[str, str]
+    """By their roles."""
+    labels: list[str]
+    slots: int
+    busy: int
+    silent: float
+    """Seconds since it was last heard."""
+    started_at: float
+
+
+class WorkerList(msgspec.Struct, frozen=True):
+    workers: list[WorkerRecord]
+
+
 class AgentScore(msgspec.Struct, frozen=True, kw_only=True):
     """How the answers of an agent came out in the newest runs."""
 
@@ -100,6 +132,7 @@ class AgentScore(msgspec.Struct, frozen=True, kw_only=True):
 
 class Agents(msgspec.Struct, frozen=True, kw_only=True):
     installed: list[InstalledAgent]
+    asked: list[AskedRecord]
     at_work: list[LiveAgent]
     records: list[AgentScore]
 
@@ -154,9 +187,11 @@ def show_circuit(
 def list_agents(project: Project) -> Agents:
     """Which are installed, who is at work, and how the answers of each came out."""
     records: list[Any] = []
+    asked: list[Any] = []
     if project.has_database:
         with project.read() as connection:
             records = list_records(connection, runs=_RUNS_LOOKED_AT)
+            asked = list_asked(connection, project.db)
     return Agents(
         installed=[
             InstalledAgent(
@@ -167,6 +202,16 @@ def list_agents(project: Project) -> Agents:
                 means=each.means,
             )
             for each in list_agent_clis(project.path, versions=False)
+        ],
+        asked=[
+            AskedRecord(
+                agent=each.agent,
+                run_id=each.run_id,
+                roles=list(each.roles),
+                count=each.count,
+                since=each.since,
+            )
+            for each in asked
         ],
         at_work=[
             LiveAgent(
@@ -196,4 +241,28 @@ def list_agents(project: Project) -> Agents:
     )
 
 
-HANDLERS: Final = (list_known, show_circuit, list_agents)
+@reading("/workers", "Workers", sync_to_thread=True)
+def list_all_workers(project: Project) -> WorkerList:
+    """Those of a PostgreSQL database, on all hosts; a file has none."""
+    found = (
+        [] if isinstance(project.db, Path) or not project.has_database else list_workers(project)
+    )
+    return WorkerList(
+        [
+            WorkerRecord(
+                name=each.name,
+                host=each.host,
+                state=each.state,
+                agents=dict(each.agents),
+                labels=list(each.labels),
+                slots=each.slots,
+                busy=len(each.dispatches),
+                silent=each.silent,
+                started_at=each.started_at,
+            )
+            for each in found
+        ]
+    )
+
+
+HANDLERS: Final = (list_known, show_circuit, list_agents, list_all_workers)

@@ -21,6 +21,7 @@ OWN_SECTIONS: Final = {
             home.show_runs,
             home.show_icon,
             runs.show_run,
+            runs.find_case,
             cases.show_case,
             cases.send_file,
             inbox.show_inbox,
@@ -34,6 +35,7 @@ OWN_SECTIONS: Final = {
             login.take_token,
             send_asset,
         ),
+        rank=0,
     ),
 }
 """They come first in the navigation."""

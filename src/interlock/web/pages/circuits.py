@@ -7,9 +7,10 @@ import msgspec
 from litestar import Response, get
 from markupsafe import Markup
 
-from interlock.api.agents import list_agent_clis, list_alive, list_records
+from interlock.api.agents import list_agent_clis, list_alive, list_asked, list_records
 from interlock.api.browse import draw_circuit
 from interlock.api.circuits import Circuit, CircuitInfo, list_circuits, verify_once
+from interlock.api.worker import WorkerStatus, list_workers
 from interlock.engine.draw import draw_text
 from interlock.system.errors import InterlockError, NotFoundError
 from interlock.web.app import Window
@@ -66,16 +67,21 @@ def show_circuit(window: Window, name: str) -> Response[str]:
 @get("/agents", sync_to_thread=True)
 def show_agents(window: Window) -> Response[str]:
     project = window.project
-    records = []
+    records, asked = [], []
+    workers: list[WorkerStatus] | None = None
     if project.has_database:
         with project.read() as connection:
             records = list_records(connection, runs=_RUNS_LOOKED_AT)
+            asked = list_asked(connection, project.db)
+        workers = list_workers(project) if not isinstance(project.db, Path) else None
     return window.render(
         "agents.html",
         title="Agents",
         path="/agents",
         installed=list_agent_clis(project.path, versions=False),
         alive=list_alive(project.db),
+        asked=asked,
+        workers=workers,
         records=records,
         runs=_RUNS_LOOKED_AT,
     )

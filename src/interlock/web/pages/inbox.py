@@ -16,7 +16,7 @@ from litestar.response import Redirect
 from interlock.api.browse import CaseOverview, find_case_no
 from interlock.api.inbox import AnswerRequest, find_user, give_answer
 from interlock.api.project import Project
-from interlock.api.waiting import InboxEntry, list_entries
+from interlock.api.waiting import InboxEntry, assign_keys, list_entries
 from interlock.system.errors import NotFoundError, SourceError, StateError
 from interlock.system.strict_json import Problem, read_json
 from interlock.web.app import Window
@@ -26,8 +26,6 @@ from interlock.web.case_overview import show_overview
 _PER_PAGE: Final = 25
 _LONGEST_NAME: Final = 80
 _LONGEST_NOTE: Final = 100_000
-_GOOD_WORDS: Final = ("approve", "accept", "allow", "yes", "raise", "approved")
-_BAD_WORDS: Final = ("reject", "refuse", "deny", "stop", "no", "rejected")
 
 
 class ShownQuestion(msgspec.Struct, frozen=True):
@@ -135,19 +133,11 @@ def parse_fields(text: str) -> dict[str, Any]:
 
 def list_choices(entry: InboxEntry) -> list[Mapping[str, str]]:
     """The decisions as buttons, each with its colour and its key."""
-    options = entry.question.options
-    keys: dict[str, str] = {}
-    for key, words in (("a", _GOOD_WORDS), ("r", _BAD_WORDS)):
-        word = next((each for each in words if each in options), "")
-        if word:
-            keys[word] = key
+    keys = assign_keys(entry.question.options)
+    tones = {"a": "primary", "r": "bad"}
     return [
-        {
-            "word": word,
-            "key": keys.get(word, str(number) if number < 10 else ""),
-            "tone": {"a": "primary", "r": "bad"}.get(keys.get(word, ""), ""),
-        }
-        for number, word in enumerate(options, 1)
+        {"word": word, "key": keys.get(word, ""), "tone": tones.get(keys.get(word, ""), "")}
+        for word in entry.question.options
     ]
 
 

@@ -5,17 +5,20 @@ from urllib.parse import urlencode
 
 import msgspec
 from litestar import Request, Response, get
+from litestar.response import Redirect
 from markupsafe import Markup
 
 from interlock.api.browse import (
     CaseFilter,
     SortKey,
     draw_circuit,
+    find_case_no,
     list_case_lines,
-    name_cases,
     read_run_view,
 )
+from interlock.system.errors import NotFoundError
 from interlock.web.app import Window
+from interlock.web.case_overview import show_names
 from interlock.web.live import count_by_place
 
 _PER_PAGE: Final = 100
@@ -41,7 +44,7 @@ def show_run(request: Request[Any, Any, Any], window: Window, run_id: int) -> Re
             offset=0 if everything else (page - 1) * _PER_PAGE,
             at=window.now(),
         )
-        names = name_cases(connection, view.run, [line.row.case_no for line in lines])
+        names = show_names(connection, view.run, [line.row.case_no for line in lines])
     svg, picture = draw_circuit(view.circuit)
     return window.render(
         "run.html",
@@ -61,6 +64,17 @@ def show_run(request: Request[Any, Any, Any], window: Window, run_id: int) -> Re
         wanted=wanted,
         link=_Links(run_id, wanted),
     )
+
+
+@get("/runs/{run_id:int}/cases", sync_to_thread=True)
+def find_case(request: Request[Any, Any, Any], window: Window, run_id: int) -> Redirect:
+    """The page of a case by its id, for those who do not know its number."""
+    case_id = request.query_params.get("id", "")
+    with window.project.read() as connection:
+        number = find_case_no(connection, run_id, case_id)
+    if number is None:
+        raise NotFoundError(f"run {run_id} has no case {case_id[:80]!r}")
+    return Redirect(f"/runs/{run_id}/cases/{number}")
 
 
 class _Links:

@@ -73,7 +73,8 @@ function refreshSoon(gap, only) {
   }, wait);
 }
 
-// Counts on the circuit change; the circuit does not move.
+// Counts on the circuit change, and show it; the circuit does not move.
+const isStill = window.matchMedia("(prefers-reduced-motion: reduce)");
 function showPlaces(places) {
   const graph = one("[data-graph]");
   if (!graph) return;
@@ -84,7 +85,10 @@ function showPlaces(places) {
     count.classList.toggle("some", number > 0);
     node.classList.toggle("stuck", stuck > 0);
     const text = number > 9999 ? `${Math.round(number / 1000)}k` : String(number);
-    if (label.textContent !== text) label.textContent = text;
+    if (label.textContent !== text) {
+      label.textContent = text;
+      if (!isStill.matches) count.animate([{ opacity: 0.25 }, { opacity: 1 }], 700);
+    }
     const title = one("title", node);
     title.dataset.name ??= title.textContent;
     title.textContent = number ? `${title.dataset.name}: ${number}${asked ? `, ${asked} asked` : ""}${stuck ? `, ${stuck} stuck` : ""}` : title.dataset.name;
@@ -273,7 +277,7 @@ if (confirmDialog) {
 }
 
 // Keys
-const items = () => (body.dataset.page === "inbox" ? all("[data-question]") : all("tr[data-case], tr[data-run], .list > li"));
+const items = () => (body.dataset.page === "inbox" ? all("[data-question]") : all("tbody tr, .list > li").filter((each) => one("a[href]", each)));
 let selected = -1;
 function select(step) {
   const list = items();
@@ -298,7 +302,7 @@ document.addEventListener("keydown", (event) => {
   if (key === "g") { going = true; setTimeout(() => { going = false; }, 1500); }
   else if (key === "j") select(1);
   else if (key === "k") select(-1);
-  else if (key === "/") { const search = one("[data-search]"); if (search) { event.preventDefault(); search.focus(); search.select(); } }
+  else if (key === "/") { const search = one('input[type="search"]'); if (search) { event.preventDefault(); search.focus(); search.select(); } }
   else if (key === "?") one("#keys")?.showModal();
   else if (body.dataset.page === "inbox" && confirmDialog) {
     const list = items();
