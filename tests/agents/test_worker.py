@@ -1,5 +1,6 @@
 """The carrier `worker` keeps the promises of every carrier, with a real worker behind it."""
 
+import asyncio
 import sys
 import threading
 from collections.abc import Iterator
@@ -9,9 +10,13 @@ import pytest
 
 from interlock.agents.carrier import Carrier
 from interlock.agents.worker.carrier import WorkerCarrier
+from interlock.agents.worker.database import DatabaseThreads
+from interlock.agents.worker.replies import ReplyWriter
 from interlock.api.project import Project
 from interlock.api.worker import Worker
+from interlock.journal import queue
 from interlock.journal.address import PostgresAddress
+from interlock.journal.queue_worker import WrittenReply
 from interlock.testing import CarrierContract, ManualClock
 
 ANSWER = "import os; print('{\"case\": \"' + os.environ['INTERLOCK_CASE_ID'] + '\"}')"
@@ -40,3 +45,27 @@ class TestWorkerCarrier(CarrierContract):
 
     def make_carrier(self, folder: Path, clock: ManualClock) -> Carrier:
         return WorkerCarrier(self.address)
+
+
+def test_a_reply_that_is_not_taken_holds_up_no_other(postgres: PostgresAddress) -> None:
+    async def hand_in() -> tuple[list[str], list[str]]:
+        problems: list[str] = []
+        database = DatabaseThreads(postgres, "replies")
+        await database.call(queue.ensure_queue)
+        writer = ReplyWriter(database, "1" * 32, problems.append)
+        bodies = [b"first", bytes(3_000_000), b"third"]
+        tasks = [
+            asyncio.create_task(writer.write(WrittenReply(number, 1, "", body)))
+            for number, body in enumerate(bodies)
+        ]
+        said = [await tasks[0], await tasks[2]]
+        assert not tasks[1].done()
+        tasks[1].cancel()  # whoever gave it up
+        said.append(await writer.write(WrittenReply(4, 1, "", b"last")))
+        await database.close()
+        return said, problems
+
+    said, problems = asyncio.run(hand_in())
+    assert said == ["unknown"] * 3, "nobody has offered these"
+    assert "a reply of 3000000 bytes is too long" in problems[0]
+    assert problems[-1] == ""

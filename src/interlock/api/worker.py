@@ -34,8 +34,9 @@ from interlock.engine.circuit_file import is_valid_name
 from interlock.journal.address import PostgresAddress, beside
 from interlock.journal.database import explain_errors
 from interlock.journal.events import Report
-from interlock.journal.queue import WorkerIdentity, describe_queue
+from interlock.journal.queue import describe_queue
 from interlock.journal.queue import list_workers as read_workers
+from interlock.journal.queue_worker import WorkerIdentity
 from interlock.runtime.application import find_application
 from interlock.runtime.settings import open_query_broker
 from interlock.system.clock import SystemClock

@@ -50,6 +50,8 @@ COMMENT ON TABLE offers IS
     'Dispatches for workers. Each time one is offered, its fence rises; only the reply of the
     worker that took it under the newest fence counts.';
 
+CREATE INDEX offers_to_take ON offers (queue, priority DESC, dispatch_id) WHERE state = 'offered';
+
 CREATE INDEX open_offers_of_run ON offers (run_id) WHERE state <> 'settled';
 
 CREATE INDEX settled_offers ON offers (settled_at) WHERE state = 'settled';
@@ -144,11 +146,18 @@ BEGIN
     RETURN v_answer;
 END $$;
 
--- Take what is offered under that fence; no row if another has it, or it is not needed any more.
-CREATE FUNCTION interlock_take(p_worker TEXT, p_dispatch BIGINT, p_fence BIGINT)
-RETURNS TABLE (ask BYTEA, token TEXT) LANGUAGE plpgsql SECURITY DEFINER AS $$
+-- Take what is offered under that fence, unless another has it, or it is not needed any more; and with
+-- it up to p_more others of these queues, most urgent first, whose jobs nobody need fetch then. Where
+-- several workers wait, each has its share.
+CREATE FUNCTION interlock_take(
+    p_worker TEXT, p_dispatch BIGINT, p_fence BIGINT, p_queues TEXT[], p_more BIGINT
+) RETURNS TABLE (dispatch_id BIGINT, fence BIGINT, ask BYTEA, token TEXT)
+LANGUAGE plpgsql SECURITY DEFINER AS $$
+#variable_conflict use_column
 DECLARE
     v_queues TEXT[];
+    v_workers BIGINT;
+    v_share BIGINT;
 BEGIN
     UPDATE workers w SET seen_at = interlock_now() WHERE w.worker_id = p_worker
     RETURNING w.queues INTO v_queues;
@@ -157,7 +166,32 @@ BEGIN
         deadline = interlock_now() + o.timeout
     WHERE o.dispatch_id = p_dispatch AND o.fence = p_fence AND o.state = 'offered'
         AND o.queue = ANY(v_queues)
-    RETURNING o.ask, interlock_token(o.secret, o.fence);
+    RETURNING o.dispatch_id, o.fence, o.ask, interlock_token(o.secret, o.fence);
+    IF v_queues IS NULL OR p_more < 1 THEN
+        RETURN;
+    END IF;
+    SELECT array_agg(q) INTO v_queues FROM unnest(v_queues) AS q WHERE q = ANY(p_queues);
+    SELECT greatest(1, count(*)) INTO v_workers FROM workers w
+    WHERE w.queues && v_queues AND w.state = 'ready' AND w.seen_at + w.lease >= interlock_now();
+    SELECT ceil(count(*)::float / v_workers) INTO v_share FROM (
+        SELECT 1 FROM offers o WHERE o.state = 'offered' AND o.queue = ANY(v_queues)
+        LIMIT p_more * v_workers
+    ) AS waiting;
+    -- Offers are locked before jobs, as everywhere.
+    RETURN QUERY
+    WITH others AS MATERIALIZED (
+        SELECT o.dispatch_id, o.fence FROM offers o
+        WHERE o.state = 'offered' AND o.queue = ANY(v_queues)
+        ORDER BY o.priority DESC, o.dispatch_id LIMIT v_share FOR UPDATE SKIP LOCKED
+    ), carried AS (
+        DELETE FROM procrastinate_jobs j USING others n
+        WHERE j.queueing_lock = n.dispatch_id || ':' || n.fence AND j.status = 'todo'
+    )
+    UPDATE offers o SET state = 'taken', worker = p_worker, taken_at = interlock_now(),
+        deadline = interlock_now() + o.timeout
+    FROM others n
+    WHERE o.dispatch_id = n.dispatch_id AND o.fence = n.fence AND o.state = 'offered'
+    RETURNING o.dispatch_id, o.fence, o.ask, interlock_token(o.secret, o.fence);
 END $$;
 
 -- The reply to a dispatch: 'accepted', if it was taken under this fence and is still wanted. Else it
