@@ -5,12 +5,16 @@ import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import cast
 
 import pytest
+from procrastinate import PsycopgConnector
+from psycopg.pq import TransactionStatus
 
 from interlock.agents.carrier import Carrier
 from interlock.agents.worker.carrier import WorkerCarrier
 from interlock.agents.worker.database import DatabaseThreads
+from interlock.agents.worker.jobs import JobPuller
 from interlock.agents.worker.replies import ReplyWriter
 from interlock.api.project import Project
 from interlock.api.worker import Worker
@@ -69,3 +73,26 @@ def test_a_reply_that_is_not_taken_holds_up_no_other(postgres: PostgresAddress) 
     assert said == ["unknown"] * 3, "nobody has offered these"
     assert "a reply of 3000000 bytes is too long" in problems[0]
     assert problems[-1] == ""
+
+
+def test_a_worker_that_vanishes_leaves_no_rows_locked(postgres: PostgresAddress) -> None:
+    """procrastinate's own way is a transaction around each statement: a host that vanished before
+    its commit kept the row of its worker locked, and coordinators waited for it."""
+
+    async def look() -> bool:
+        database = DatabaseThreads(postgres, "queue")
+        await database.call(queue.ensure_queue)
+        schema = await database.call(queue.find_schema)
+        await database.close()
+
+        async def take(*_given: object) -> int:
+            return 0
+
+        app = JobPuller(postgres, schema, asyncio.Semaphore(1), take)._make_app()
+        async with app.open_async():
+            connector = cast(PsycopgConnector, app.connector)
+            async with connector.pool.connection() as connection:
+                await connection.execute("select 1")
+                return connection.info.transaction_status is TransactionStatus.IDLE
+
+    assert asyncio.run(look())

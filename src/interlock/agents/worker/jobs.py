@@ -12,7 +12,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from interlock.journal.address import PostgresAddress
 from interlock.journal.postgres import build_conninfo
@@ -21,6 +21,7 @@ from interlock.journal.queue import TASK
 if TYPE_CHECKING:
     from procrastinate import App
     from procrastinate.worker import Worker
+    from psycopg import AsyncConnection
 
 POLL = 0.5
 """Seconds between looks for jobs, where notifications do not come."""
@@ -146,6 +147,7 @@ class JobPuller:
             min_size=1,
             max_size=_CONNECTIONS,
             timeout=_OPEN_SECONDS,
+            configure=_begin_no_transactions,
         )
         app = App(connector=connector)
 
@@ -160,3 +162,9 @@ class JobPuller:
                 await self._hold_slot()
 
         return app
+
+
+async def _begin_no_transactions(connection: "AsyncConnection[Any]") -> None:
+    """Each statement is committed by the server itself. A host that vanishes between a statement
+    and its commit would leave rows locked, for which coordinators wait when they tidy up."""
+    await connection.set_autocommit(True)
