@@ -11,6 +11,7 @@ from interlock.agents.worker.carrier import WorkerCarrier
 from interlock.api.coordinator import journal_late_replies
 from interlock.api.machines import initialize_database
 from interlock.api.project import Project
+from interlock.api.worker import list_workers
 from interlock.journal import queue, queue_worker
 from interlock.journal.address import PostgresAddress
 from interlock.journal.connection import ServerError
@@ -176,6 +177,36 @@ def test_what_is_forged_changes_nothing(what: str, server: PostgresConnection) -
     assert queue_worker.beat(server, ONE, "ready", {7: 1, 8: 1}, "[]").held == {7, 8}
     assert reply(server, ONE, 7, 1, own.token, b"good") == "accepted"
     assert (7, 1, "", b"good") in replies(server)
+
+
+def test_who_leaves_something_out_gets_nothing(server: PostgresConnection) -> None:
+    offer(server, 7)
+    token = take(server, ONE).token
+    said = ["1" * 32, 7, 1, token, b"bad", "", 0.0, False, ""]
+    marks = (
+        "?::text, ?::bigint, ?::bigint, ?::text, ?::bytea, ?::text, ?::float, ?::boolean, ?::text"
+    )
+    for missing in range(len(said)):
+        values = [None if place == missing else value for place, value in enumerate(said)]
+        row = server.execute(f"select interlock_queue.interlock_reply({marks})", values).fetchone()
+        assert row == (None,), missing
+    assert replies(server) == []
+    assert reply(server, ONE, 7, 1, token, b"good") == "accepted"
+
+
+def test_a_worker_that_talks_nonsense_hides_no_other(
+    server: PostgresConnection, postgres: PostgresAddress, tmp_path: Path
+) -> None:
+    queue_worker.beat(server, ONE, "ready", {}, '[{"dispatch_id": "not a')
+    queue_worker.beat(server, TWO, "ready", {}, "[" + " " * 2_000_000 + "]")
+    found = list_workers(Project(tmp_path, db=postgres.url))
+    assert [(each.state, each.dispatches) for each in found] == [("ready", ()), ("ready", ())]
+    with pytest.raises(ServerError, match="this worker cannot be: xxx"):
+        server.execute(
+            "select interlock_queue.interlock_join"
+            "(?, ?, 'h', 1, '0', '{}', '{}', '{}', '{}', 1, 9)",
+            ("3" * 32, "x" * 10_000),
+        )
 
 
 def test_what_is_given_back_is_offered_at_once_and_is_no_loss(server: PostgresConnection) -> None:
