@@ -144,5 +144,10 @@ def test_a_run_that_moves_in_the_middle_says_and_does_the_same(
             monkeypatch.setenv("INTERLOCK_DB", place)
             assert read_all(world) == before
         go_on(world, kind, part)
+    said = world.say("db", "move", places[2], postgres.url)
+    assert (said.code, "was moved to another database before; use an empty one" in said.err) == (
+        1,
+        True,
+    ), said
     assert read_way(world) == expected
     assert world.say("doctor", "--deep").code == 0

@@ -132,6 +132,11 @@ class WorkerHost:
         )
         try:
             schema = await self._database.call(self._join)
+            who = self._identity
+            self._report(
+                f"worker {who.name} is ready for {', '.join(who.queues)} of {self._address}",
+                event="ready",
+            )
             await self._work(schema)
         finally:
             await asyncio.gather(self._database.close(), self._beats.close())
