@@ -29,6 +29,8 @@ from interlock.journal.queue import ensure_queue
 PROGRAMS = Path(__file__).parent / "programs"
 SETTINGS = {"track_commit_timestamp": "on", "max_connections": "200", "shared_buffers": "128MB"}
 PATIENCE_S = 300
+TRIPS = 5000
+"""Dispatches that go to workers and back."""
 CIRCUIT = """\
 circuit: ping
 start: ask
@@ -194,7 +196,7 @@ def measure_round_trip(database: Database) -> dict[str, float]:
     """Dispatches a second that workers answer at once and that are decided: two of them share this
     machine's processors with the coordinator and the server. What one dispatch costs each of them
     says what more machines could do."""
-    cases = 1000
+    cases = TRIPS
     with ExitStack() as held:
         words = ("agent=script:at-once.yaml", "--slots", "100", "--name")
         workers = [

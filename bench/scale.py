@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
@@ -23,6 +23,7 @@ from tests.world.postgres_server import Server, run_server
 from bench.postgres import (
     PROGRAMS,
     SETTINGS,
+    TRIPS,
     Database,
     measure_round_trip,
     read_cpu,
@@ -175,7 +176,7 @@ def measure_dispatches(server: Server, folder: Path) -> str:
     database.note_times()
     before = read_server_cpu(server)
     found = measure_round_trip(database)
-    server_ms = read_server_cpu(server) - before  # seconds for 1,000 dispatches
+    server_ms = (read_server_cpu(server) - before) / TRIPS * 1000
     return (
         f"CPU ms for a dispatch: server {server_ms:.2f}, coordinator"
         f" {found['coordinator_ms']:.2f}, worker {found['worker_ms']:.2f}"
@@ -215,7 +216,10 @@ def read_server_cpu(server: Server) -> float:
     first = psutil.Process(server.process.pid)
     times = first.cpu_times()
     ended = float(times.user + times.system + times.children_user + times.children_system)
-    return ended + sum(map(read_cpu, first.children()))
+    for child in first.children():
+        with suppress(psutil.NoSuchProcess):  # it has ended meanwhile
+            ended += read_cpu(child)
+    return ended
 
 
 def main() -> None:

@@ -1,17 +1,26 @@
 """The carrier `worker` keeps the promises of every carrier, with a real worker behind it."""
 
+import asyncio
 import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import cast
 
 import pytest
+from procrastinate import PsycopgConnector
+from psycopg.pq import TransactionStatus
 
 from interlock.agents.carrier import Carrier
 from interlock.agents.worker.carrier import WorkerCarrier
+from interlock.agents.worker.database import DatabaseThreads
+from interlock.agents.worker.jobs import JobPuller
+from interlock.agents.worker.replies import ReplyWriter
 from interlock.api.project import Project
 from interlock.api.worker import Worker
+from interlock.journal import queue
 from interlock.journal.address import PostgresAddress
+from interlock.journal.queue_worker import WrittenReply
 from interlock.testing import CarrierContract, ManualClock
 
 ANSWER = "import os; print('{\"case\": \"' + os.environ['INTERLOCK_CASE_ID'] + '\"}')"
@@ -40,3 +49,50 @@ class TestWorkerCarrier(CarrierContract):
 
     def make_carrier(self, folder: Path, clock: ManualClock) -> Carrier:
         return WorkerCarrier(self.address)
+
+
+def test_a_reply_that_is_not_taken_holds_up_no_other(postgres: PostgresAddress) -> None:
+    async def hand_in() -> tuple[list[str], list[str]]:
+        problems: list[str] = []
+        database = DatabaseThreads(postgres, "replies")
+        await database.call(queue.ensure_queue)
+        writer = ReplyWriter(database, "1" * 32, problems.append)
+        bodies = [b"first", bytes(3_000_000), b"third"]
+        tasks = [
+            asyncio.create_task(writer.write(WrittenReply(number, 1, "", body)))
+            for number, body in enumerate(bodies)
+        ]
+        said = [await tasks[0], await tasks[2]]
+        assert not tasks[1].done()
+        tasks[1].cancel()  # whoever gave it up
+        said.append(await writer.write(WrittenReply(4, 1, "", b"last")))
+        await database.close()
+        return said, problems
+
+    said, problems = asyncio.run(hand_in())
+    assert said == ["unknown"] * 3, "nobody has offered these"
+    assert "a reply of 3000000 bytes is too long" in problems[0]
+    assert problems[-1] == ""
+
+
+def test_a_worker_that_vanishes_leaves_no_rows_locked(postgres: PostgresAddress) -> None:
+    """procrastinate's own way is a transaction around each statement: a host that vanished before
+    its commit kept the row of its worker locked, and coordinators waited for it."""
+
+    async def look() -> bool:
+        database = DatabaseThreads(postgres, "queue")
+        await database.call(queue.ensure_queue)
+        schema = await database.call(queue.find_schema)
+        await database.close()
+
+        async def take(*_given: object) -> int:
+            return 0
+
+        app = JobPuller(postgres, schema, asyncio.Semaphore(1), take)._make_app()
+        async with app.open_async():
+            connector = cast(PsycopgConnector, app.connector)
+            async with connector.pool.connection() as connection:
+                await connection.execute("select 1")
+                return connection.info.transaction_status is TransactionStatus.IDLE
+
+    assert asyncio.run(look())

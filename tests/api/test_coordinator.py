@@ -200,7 +200,7 @@ def test_a_coordinator_without_rights_ends_and_says_what_to_do(
         finally:
             connection.execute(f"drop role {user}")
     assert said.code == 1, said
-    assert "this database user lacks the rights: let the owner run 'interlock init-db'" in said.err
+    assert "lacks the rights: let the owner run 'interlock init-db --roles'" in said.err
     assert "waiting for the database" not in said.err
 
 

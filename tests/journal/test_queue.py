@@ -11,12 +11,14 @@ from interlock.agents.worker.carrier import WorkerCarrier
 from interlock.api.coordinator import journal_late_replies
 from interlock.api.machines import initialize_database
 from interlock.api.project import Project
-from interlock.journal import queue
+from interlock.api.worker import list_workers
+from interlock.journal import queue, queue_worker
 from interlock.journal.address import PostgresAddress
 from interlock.journal.connection import ServerError
 from interlock.journal.database import open_writer
 from interlock.journal.postgres import PostgresConnection, open_driver
-from interlock.journal.queue import Offer, Taken, WorkerIdentity
+from interlock.journal.queue import Offer
+from interlock.journal.queue_worker import Taken, WorkerIdentity, WrittenReply
 from interlock.system.errors import StoreError
 
 ONE, TWO = "1" * 32, "2" * 32
@@ -34,7 +36,7 @@ def server(postgres: PostgresAddress) -> Iterator[PostgresConnection]:
 
 def join(server: PostgresConnection, worker_id: str, lease: float = 60.0) -> None:
     # Both have one name: it is for people, and decides nothing.
-    queue.join_workers(
+    queue_worker.join_workers(
         server,
         WorkerIdentity(
             worker_id, "ann", "host", 1, "0", {"author": "acct"}, {"author": "x"}, (), 2, lease
@@ -63,9 +65,15 @@ def offer(server: PostgresConnection, *numbers: int, run_id: int = 1) -> None:
 
 
 def take(server: PostgresConnection, worker: str, number: int = 7, fence: int = 1) -> Taken:
-    taken = queue.take_offer(server, worker, number, fence)
-    assert taken is not None
+    (taken,) = queue_worker.take_offers(server, worker, number, fence)
     return taken
+
+
+def reply(
+    server: PostgresConnection, worker: str, number: int, fence: int, token: str, body: bytes
+) -> str:
+    (said,) = queue_worker.write_replies(server, worker, [WrittenReply(number, fence, token, body)])
+    return said
 
 
 def lose(server: PostgresConnection, worker: str) -> None:
@@ -96,15 +104,34 @@ def test_a_dispatch_is_taken_once_and_its_reply_counts_once(server: PostgresConn
     offer(server, 7)  # as after a restart
     assert count_jobs(server) == {"7:1": 1}
     taken = take(server, ONE)
-    assert queue.take_offer(server, TWO, 7, 1) is None
-    assert queue.take_offer(server, ONE, 7, 2) is None
-    said = [
-        queue.write_reply(server, ONE, 7, 1, taken.token, body)
-        for body in (b"first", b"first", b"other")
-    ]
+    assert queue_worker.take_offers(server, TWO, 7, 1) == []
+    assert queue_worker.take_offers(server, ONE, 7, 2) == []
+    said = [reply(server, ONE, 7, 1, taken.token, body) for body in (b"first", b"first", b"other")]
     # The same again is what a worker says that did not hear the answer.
     assert said == ["accepted", "accepted", "stale"]
     assert replies(server) == [(7, 1, "", b"first"), (7, 1, "stale", b"other")]
+
+
+def test_others_that_wait_are_taken_with_a_dispatch_most_urgent_first(
+    server: PostgresConnection,
+) -> None:
+    offer(server, 7, 8, 9, 10, 11, 12)
+    server.execute("update interlock_queue.offers set priority = 5 where dispatch_id = 11")
+    assert queue_worker.take_offers(server, ONE, 7, 1, ["author"], 0)[0].dispatch_id == 7
+    # Two workers wait: each has its share, and no more than it wants.
+    found = queue_worker.take_offers(server, ONE, 7, 1, ["author"], 20)
+    assert {each.dispatch_id for each in found} == {11, 8, 9}
+    assert [each.fence for each in found] == [1, 1, 1]
+    assert count_jobs(server) == {"7:1": 1, "10:1": 1, "12:1": 1}, "their jobs are gone"
+    assert queue_worker.take_offers(server, ONE, 99, 1, ["critic"], 20) == []
+    assert queue_worker.take_offers(server, "3" * 32, 10, 1, ["author"], 20) == [], "unknown"
+    found = queue_worker.take_offers(server, TWO, 10, 1, ["author"], 20)
+    assert {each.dispatch_id for each in found} == {10, 12}
+    replies = [WrittenReply(e.dispatch_id, e.fence, e.token, b"{}") for e in found]
+    assert queue_worker.write_replies(server, ONE, replies[:1]) == ["stale"]
+    forged = WrittenReply(7, 1, replies[0].token, b"{}")
+    said = queue_worker.write_replies(server, TWO, [forged, *replies])
+    assert said == ["forged", "accepted", "accepted"]
 
 
 def test_a_lost_dispatch_has_a_new_fence_and_the_old_worker_is_too_late(
@@ -119,15 +146,15 @@ def test_a_lost_dispatch_has_a_new_fence_and_the_old_worker_is_too_late(
     assert sweep(server).lost == ()
     again = take(server, TWO, fence=2)
     assert again.token != taken.token
-    assert queue.write_reply(server, ONE, 7, 1, taken.token, b"late") == "stale"
+    assert reply(server, ONE, 7, 1, taken.token, b"late") == "stale"
     # It is alive again, and learns that nothing is its own.
-    assert queue.beat(server, ONE, "ready", {7: 1}, "[]").held == frozenset()
-    assert queue.beat(server, TWO, "ready", {7: 2}, "[]").held == {7}
-    assert queue.write_reply(server, TWO, 7, 2, again.token, b"good") == "accepted"
+    assert queue_worker.beat(server, ONE, "ready", {7: 1}, "[]").held == frozenset()
+    assert queue_worker.beat(server, TWO, "ready", {7: 2}, "[]").held == {7}
+    assert reply(server, TWO, 7, 2, again.token, b"good") == "accepted"
     with turn(server):
         queue.settle_offers(server, [7])
     assert replies(server) == [(7, 1, "stale", b"late")]
-    assert queue.write_reply(server, TWO, 7, 2, again.token, b"more") == "stale"
+    assert reply(server, TWO, 7, 2, again.token, b"more") == "stale"
 
 
 FORGED: dict[str, tuple[str, int, int, str, str]] = {
@@ -145,22 +172,52 @@ def test_what_is_forged_changes_nothing(what: str, server: PostgresConnection) -
     offer(server, 7, 8)
     own, other = take(server, ONE), take(server, ONE, 8)
     token = {"own": own.token, "other": other.token}.get(token, token)
-    assert queue.write_reply(server, worker, number, fence, token, b"bad") == expected
-    assert not queue.give_back(server, worker, number, fence + 1, token)
-    assert queue.beat(server, ONE, "ready", {7: 1, 8: 1}, "[]").held == {7, 8}
-    assert queue.write_reply(server, ONE, 7, 1, own.token, b"good") == "accepted"
+    assert reply(server, worker, number, fence, token, b"bad") == expected
+    assert not queue_worker.give_back(server, worker, number, fence + 1, token)
+    assert queue_worker.beat(server, ONE, "ready", {7: 1, 8: 1}, "[]").held == {7, 8}
+    assert reply(server, ONE, 7, 1, own.token, b"good") == "accepted"
     assert (7, 1, "", b"good") in replies(server)
+
+
+def test_who_leaves_something_out_gets_nothing(server: PostgresConnection) -> None:
+    offer(server, 7)
+    token = take(server, ONE).token
+    said = ["1" * 32, 7, 1, token, b"bad", "", 0.0, False, ""]
+    marks = (
+        "?::text, ?::bigint, ?::bigint, ?::text, ?::bytea, ?::text, ?::float, ?::boolean, ?::text"
+    )
+    for missing in range(len(said)):
+        values = [None if place == missing else value for place, value in enumerate(said)]
+        row = server.execute(f"select interlock_queue.interlock_reply({marks})", values).fetchone()
+        assert row == (None,), missing
+    assert replies(server) == []
+    assert reply(server, ONE, 7, 1, token, b"good") == "accepted"
+
+
+def test_a_worker_that_talks_nonsense_hides_no_other(
+    server: PostgresConnection, postgres: PostgresAddress, tmp_path: Path
+) -> None:
+    queue_worker.beat(server, ONE, "ready", {}, '[{"dispatch_id": "not a')
+    queue_worker.beat(server, TWO, "ready", {}, "[" + " " * 2_000_000 + "]")
+    found = list_workers(Project(tmp_path, db=postgres.url))
+    assert [(each.state, each.dispatches) for each in found] == [("ready", ()), ("ready", ())]
+    with pytest.raises(ServerError, match="this worker cannot be: xxx"):
+        server.execute(
+            "select interlock_queue.interlock_join"
+            "(?, ?, 'h', 1, '0', '{}', '{}', '{}', '{}', 1, 9)",
+            ("3" * 32, "x" * 10_000),
+        )
 
 
 def test_what_is_given_back_is_offered_at_once_and_is_no_loss(server: PostgresConnection) -> None:
     offer(server, 7)
     for fence in range(1, 8):
         taken = take(server, ONE, fence=fence)
-        assert queue.give_back(server, ONE, 7, fence, taken.token)
+        assert queue_worker.give_back(server, ONE, 7, fence, taken.token)
         (lost,) = sweep(server).lost
         assert lost.losses == 0
     take(server, ONE, fence=8)
-    queue.leave_workers(server, ONE)
+    queue_worker.leave_workers(server, ONE)
     assert sweep(server).lost[0].losses == 1
 
 
@@ -169,7 +226,7 @@ def test_a_worker_that_never_heard_of_its_dispatch_loses_it(server: PostgresConn
     take(server, ONE)
     query = "update interlock_queue.offers set taken_at = taken_at - 60"
     server.execute(query)
-    queue.beat(server, ONE, "ready", {}, "[]")
+    queue_worker.beat(server, ONE, "ready", {}, "[]")
     assert [each.dispatch_id for each in sweep(server).lost] == [7]
 
 
@@ -191,9 +248,9 @@ def test_a_rate_limit_rests_its_account_everywhere(server: PostgresConnection) -
     offer(server, 7)
     assert queue.read_room(server, ["author"])["author"].slots == 4
     taken = take(server, ONE)
-    reply = {"account": "acct", "limited_for": 60.0}
-    assert queue.write_reply(server, ONE, 7, 1, taken.token, b"{}", **reply) == "accepted"  # type: ignore[arg-type]
-    assert 0 < queue.beat(server, TWO, "ready", {}, "[]").limits["acct"] <= 60
+    limited = WrittenReply(7, 1, taken.token, b"{}", "acct", 60.0, "slow\0down")
+    assert queue_worker.write_replies(server, ONE, [limited]) == ["accepted"]
+    assert 0 < queue_worker.beat(server, TWO, "ready", {}, "[]").limits["acct"] <= 60
     assert queue.read_room(server, ["author"])["author"].slots == 0
     assert 0 < queue.read_limit_end(server, ["author"]) <= 60
 
@@ -210,7 +267,7 @@ def test_runs_share_the_slots_of_live_workers(server: PostgresConnection) -> Non
     assert carrier.free_capacity_of("author") == 4, "twice the slots, for two runs"
     assert carrier.free_capacity_of("x") == 2, "whoever comes first finds work"
     lose(server, TWO)
-    queue.beat(server, ONE, "draining", {}, "[]")
+    queue_worker.beat(server, ONE, "draining", {}, "[]")
     assert queue.read_room(server, ["author"])["author"].slots == 0
     dead = [(each.worker_id, each.silent > each.lease) for each in queue.list_workers(server)]
     assert sorted(dead) == [(ONE, False), (TWO, True)]
@@ -223,8 +280,8 @@ def test_a_reply_without_end_is_refused(server: PostgresConnection) -> None:
     offer(server, 7)
     taken = take(server, ONE)
     with pytest.raises(ServerError, match="a reply of 20000000 bytes is too long"):
-        queue.write_reply(server, ONE, 7, 1, taken.token, bytes(20_000_000))
-    assert queue.write_reply(server, ONE, 7, 1, taken.token, b"short") == "accepted"
+        reply(server, ONE, 7, 1, taken.token, bytes(20_000_000))
+    assert reply(server, ONE, 7, 1, taken.token, b"short") == "accepted"
 
 
 def test_late_replies_of_a_run_at_rest_are_journaled(
@@ -241,7 +298,7 @@ def test_late_replies_of_a_run_at_rest_are_journaled(
     with turn(server):
         queue.settle_offers(server, [7])
     body = b'{"dispatch_id": 7, "content": "bGF0ZQ=="}'
-    assert queue.write_reply(server, ONE, 7, 1, taken.token, body) == "stale"
+    assert reply(server, ONE, 7, 1, taken.token, body) == "stale"
     with open_writer(postgres) as connection:
         assert journal_late_replies(connection) == 1
         assert journal_late_replies(connection) == 0
@@ -253,7 +310,7 @@ def test_late_replies_of_a_run_at_rest_are_journaled(
 
 WORKER_MAY: dict[str, bool] = {
     "select interlock_queue.interlock_beat('x', 'ready', '{}', '{}', '')": True,
-    "select * from interlock_queue.interlock_take('x', 1, 1)": True,
+    "select * from interlock_queue.interlock_take('x', 1, 1, '{}', 9)": True,
     "select queueing_lock from interlock_queue.procrastinate_jobs": True,
     "select ask from interlock_queue.offers": False,
     "select secret from interlock_queue.offers": False,
@@ -287,7 +344,9 @@ def test_a_worker_may_take_and_answer_and_nothing_else(
         )
         connection.execute("set role interlock_worker")
         connection.execute("create temp table offers (dispatch_id bigint)")
-        assert is_allowed(connection, "select * from interlock_queue.interlock_take('x', 1, 1)")
+        assert is_allowed(
+            connection, "select * from interlock_queue.interlock_take('x', 1, 1, '{}', 9)"
+        )
 
 
 def is_allowed(connection: "psycopg.Connection[tuple[object, ...]]", statement: str) -> bool:

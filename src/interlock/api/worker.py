@@ -10,7 +10,7 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -34,8 +34,9 @@ from interlock.engine.circuit_file import is_valid_name
 from interlock.journal.address import PostgresAddress, beside
 from interlock.journal.database import explain_errors
 from interlock.journal.events import Report
-from interlock.journal.queue import WorkerIdentity, describe_queue
+from interlock.journal.queue import describe_queue
 from interlock.journal.queue import list_workers as read_workers
+from interlock.journal.queue_worker import WorkerIdentity
 from interlock.runtime.application import find_application
 from interlock.runtime.settings import open_query_broker
 from interlock.system.clock import SystemClock
@@ -46,6 +47,7 @@ LEASE = 15.0
 """Seconds without a heartbeat after which a worker's dispatches go to others."""
 GRACE = 600.0
 """Seconds for agents to finish after SIGTERM."""
+T = TypeVar("T")
 _NOT_ON_WORKERS = (*FILE_CARRIERS, MCP, "worker")
 
 
@@ -202,15 +204,23 @@ def _read_workers(address: PostgresAddress) -> list[WorkerStatus]:
             each.pid,
             each.version,
             "dead" if each.silent > each.lease else each.state,
-            msgspec.json.decode(each.agents, type=dict[str, str]),
+            _decode(each.agents, dict[str, str], {}),
             tuple(each.labels),
             each.slots,
             each.started_at,
             round(max(0.0, each.silent), 1),
-            msgspec.json.decode(each.held, type=tuple[HeldDetails, ...]),
+            _decode(each.held, tuple[HeldDetails, ...], ()),
         )
         for each in rows
     ]
+
+
+def _decode(text: str, type_: type[T], missing: T) -> T:
+    """What a worker says of itself; one that says nonsense hides no other."""
+    try:
+        return msgspec.json.decode(text, type=type_)
+    except msgspec.DecodeError:
+        return missing
 
 
 def _check_words(roles: Mapping[str, str], labels: Sequence[str]) -> None:

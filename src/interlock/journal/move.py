@@ -105,6 +105,10 @@ def mark_target(connection: Connection, target: DatabaseAddress) -> None:
     found = read_revision(connection)
     if found == MOVING:
         return
+    if found == MOVED:
+        raise StateError(
+            f"{target}: its journal was moved to another database before; use an empty one"
+        )
     if found != HEAD:
         raise StateError(
             f"{target} has schema {found}, this Interlock knows {HEAD}; use an empty one"

@@ -77,8 +77,8 @@ _ADVICE_BY_STATE = {
     "PGPASSWORD keep it out of the address) and pg_hba.conf",
     "3D000": "there is no such database on the server: create it with "
     "'createdb --encoding=UTF8 NAME', or name another with --db",
-    _NO_RIGHTS: "this database user lacks the rights: let the owner run 'interlock init-db', or "
-    "use another user",
+    _NO_RIGHTS: "this database user lacks the rights: let the owner run "
+    "'interlock init-db --roles' and grant it a role, or use another user",
     "25006": "it can only be read: name the primary server, not a replica",
     "53100": "the server's disk is full: free some space, then 'interlock resume'; nothing is lost",
     "53300": "the server takes no more connections: raise max_connections or use a pooler",

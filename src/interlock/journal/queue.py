@@ -5,13 +5,12 @@ and fence to a worker and wake it up. What counts are our rows. Each time a disp
 fence rises; the worker that takes it is told a token, and only the reply with the token of the
 newest fence is accepted. Everything here is passing: a coordinator offers again what is missing.
 
-Plain functions over one connection: the first half is for coordinators, the second for workers,
-who may call nothing but the functions of `queue.sql`.
+Plain functions over one connection, for coordinators; what workers do is in `queue_worker.py`.
 """
 
 import re
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from importlib import metadata
@@ -25,7 +24,7 @@ from interlock.journal.postgres import PostgresConnection, run_on_server
 from interlock.journal.roles import grant_queue
 from interlock.system.errors import StoreError
 
-VERSION = 1
+VERSION = 2
 """Of `queue.sql`. A schema of another version is made anew: nothing in it must be kept."""
 CHANNEL = "interlock_replies"
 """Where coordinators hear that a worker has come, has gone, or has replied."""
@@ -111,22 +110,6 @@ class WorkerRow(msgspec.Struct, frozen=True):
     lease: float
 
 
-class BeatAnswer(msgspec.Struct, frozen=True):
-    """What a worker learns when it says that it lives."""
-
-    known: bool
-    held: frozenset[int]
-    limits: dict[str, float] = {}
-    """For how many seconds accounts rest."""
-
-
-class Taken(msgspec.Struct, frozen=True):
-    """A dispatch that is this worker's now."""
-
-    ask: bytes
-    token: str
-
-
 # The schema.
 
 
@@ -197,7 +180,7 @@ def ensure_queue(server: PostgresConnection) -> bool:
 def grant_roles(server: PostgresConnection) -> None:
     """Let the roles of the server use the queue; belongs inside a transaction."""
     with _search_queue(server):
-        grant_queue(server, _qualify(server, "{q}"))
+        grant_queue(server, qualify(server, "{q}"))
 
 
 def _is_fit(found: tuple[int, str] | None, installed: str) -> bool:
@@ -294,14 +277,14 @@ def insert_offers(server: PostgresConnection, offers: Sequence[Offer]) -> None:
         [each.ask for each in offers],
         [each.timeout for each in offers],
     )
-    rows = server.execute(_qualify(server, _OFFER), columns).fetchall()
+    rows = server.execute(qualify(server, _OFFER), columns).fetchall()
     _defer_jobs(server, rows)
 
 
 def settle_offers(server: PostgresConnection, dispatch_ids: Sequence[int]) -> None:
     """Nobody needs to work on these any more. Their numbers are kept for a while, to know a late
     reply for what it is."""
-    rows = server.execute(_qualify(server, _SETTLE), (list(dispatch_ids),)).fetchall()
+    rows = server.execute(qualify(server, _SETTLE), (list(dispatch_ids),)).fetchall()
     locks = [f"{dispatch_id}:{fence}" for dispatch_id, fence in rows]
     statements = (
         (
@@ -311,7 +294,7 @@ def settle_offers(server: PostgresConnection, dispatch_ids: Sequence[int]) -> No
         ("delete from {q}.replies where dispatch_id = any(?) and problem = ''", dispatch_ids),
     )
     for statement, values in statements:
-        server.execute(_qualify(server, statement), (list(values),))
+        server.execute(qualify(server, statement), (list(values),))
 
 
 _WITHDRAW = """
@@ -327,10 +310,10 @@ def withdraw_offers(
     """Let nobody begin with these, while their run rests; what a worker has begun goes on. Only of
     runs that this process owns: of one that it lost, another takes care."""
     values = (list(dispatch_ids), pid, host)
-    rows = server.execute(_qualify(server, _WITHDRAW), values).fetchall()
+    rows = server.execute(qualify(server, _WITHDRAW), values).fetchall()
     locks = [f"{dispatch_id}:{fence}" for dispatch_id, fence in rows]
     server.execute(
-        _qualify(
+        qualify(
             server,
             "delete from {q}.procrastinate_jobs where queueing_lock = any(?) and status = 'todo'",
         ),
@@ -344,11 +327,11 @@ def sweep_offers(
     """Offer again, under a new fence, what its worker will not answer; carry again what the queue
     has lost; forget what is over."""
     whose = (list(run_ids), list(queues))
-    lost = server.execute(_qualify(server, _LOST), whose).fetchall()
+    lost = server.execute(qualify(server, _LOST), whose).fetchall()
     carried = [(row[0], *row[3:]) for row in lost]
-    carried += server.execute(_qualify(server, _UNCARRIED), (*whose, _JOB_LOST)).fetchall()
+    carried += server.execute(qualify(server, _UNCARRIED), (*whose, _JOB_LOST)).fetchall()
     _defer_jobs(server, carried)
-    overdue = server.execute(_qualify(server, _OVERDUE), whose).fetchall()
+    overdue = server.execute(qualify(server, _OVERDUE), whose).fetchall()
     return QueueSweep(
         tuple(LostOffer(*row[:3]) for row in lost), tuple((row[0], row[1]) for row in overdue)
     )
@@ -370,7 +353,7 @@ def tidy_queue(server: PostgresConnection) -> None:
     replies that are journaled, limits long over."""
     seconds = {0: (_PRUNE_WORKERS,), 1: (_KEEP_SETTLED,)}
     for number, what in enumerate(_OVER):
-        server.execute(_qualify(server, f"delete from {{q}}.{what}"), seconds.get(number, ()))  # noqa: S608
+        server.execute(qualify(server, f"delete from {{q}}.{what}"), seconds.get(number, ()))  # noqa: S608
 
 
 def read_replies(
@@ -382,13 +365,13 @@ def read_replies(
     """What workers have answered, oldest first, apart from these dispatches and fences."""
     known = ([number for number, _ in apart_from], [fence for _, fence in apart_from])
     values = (list(run_ids), list(queues), *known)
-    rows = server.execute(_qualify(server, _REPLIES), values)
+    rows = server.execute(qualify(server, _REPLIES), values)
     return [QueuedReply(*row) for row in rows]
 
 
 def read_room(server: PostgresConnection, queues: Sequence[str]) -> dict[str, QueueRoom]:
     """How much each of these queues takes."""
-    rows = server.execute(_qualify(server, _ROOM), (list(queues),))
+    rows = server.execute(qualify(server, _ROOM), (list(queues),))
     return {queue: QueueRoom(int(slots), max(1, runs)) for queue, slots, runs in rows}
 
 
@@ -401,7 +384,7 @@ def read_limit_end(server: PostgresConnection, queues: Sequence[str]) -> float:
         " unnest(w.queues, w.accounts) as u(queue, account) where u.account = l.account"
         " and u.queue = any(?) and w.seen_at + w.lease >= {q}.interlock_now())"
     )
-    return float(server.execute(_qualify(server, query), (list(queues),)).fetchone()[0] or 0.0)
+    return float(server.execute(qualify(server, query), (list(queues),)).fetchone()[0] or 0.0)
 
 
 def list_late_replies(server: PostgresConnection) -> dict[int, list[QueuedReply]]:
@@ -413,7 +396,7 @@ def list_late_replies(server: PostgresConnection) -> dict[int, list[QueuedReply]
         " and (o.owner is null or o.lease_until < {q}.interlock_now()) order by r.at limit 100"
     )
     found: dict[int, list[QueuedReply]] = {}
-    for run_id, *row in server.execute(_qualify(server, query)):
+    for run_id, *row in server.execute(qualify(server, query)):
         found.setdefault(run_id, []).append(QueuedReply(*row))
     return found
 
@@ -422,7 +405,7 @@ def find_missing(server: PostgresConnection, dispatch_ids: Sequence[int]) -> set
     """Which of these are not offered, nor with a worker: another process settled them by mistake,
     or the queue was made anew."""
     query = "select dispatch_id from {q}.offers where dispatch_id = any(?) and state <> 'settled'"
-    rows = server.execute(_qualify(server, query), (list(dispatch_ids),))
+    rows = server.execute(qualify(server, query), (list(dispatch_ids),))
     return {*dispatch_ids} - {row[0] for row in rows}
 
 
@@ -432,7 +415,7 @@ def count_offers(server: PostgresConnection) -> dict[tuple[str, str], int]:
         "select queue, state, count(*) from {q}.offers where state in ('offered', 'taken')"
         " group by queue, state"
     )
-    rows = server.execute(_qualify(server, query))
+    rows = server.execute(qualify(server, query))
     return {(name, state): count for name, state, count in rows}
 
 
@@ -443,7 +426,7 @@ def list_workers(server: PostgresConnection) -> list[WorkerRow]:
         " started_at, {q}.interlock_now() - seen_at, lease from {q}.workers"
         " order by name, started_at"
     )
-    rows = server.execute(_qualify(server, query))
+    rows = server.execute(qualify(server, query))
     return [WorkerRow(*row) for row in rows]
 
 
@@ -478,121 +461,16 @@ def _defer_jobs(server: PostgresConnection, rows: Sequence[Any]) -> None:
 @contextmanager
 def _search_queue(server: PostgresConnection) -> Iterator[None]:
     """procrastinate's own statements find their tables, until the end of this."""
-    schema = _qualify(server, "{q}")
+    schema = qualify(server, "{q}")
     (before,) = server.execute("select current_setting('search_path')").fetchone()
     server.execute("select set_config('search_path', ?, true)", (schema,))
     yield
     server.execute("select set_config('search_path', ?, true)", (before,))
 
 
-def _qualify(server: PostgresConnection, statement: str) -> str:
+def qualify(server: PostgresConnection, statement: str) -> str:
+    """The statement with the queue's schema for `{q}`."""
     schema = server.notes.get("queue")
     if schema is None:
         schema = server.notes["queue"] = find_schema(server)
     return statement.replace("{q}", schema)
-
-
-# For workers.
-
-
-class WorkerIdentity(msgspec.Struct, frozen=True):
-    """Who a worker is, and what it can do."""
-
-    worker_id: str
-    name: str
-    host: str
-    pid: int
-    version: str
-    queues: Mapping[str, str]
-    """The account that each queue's work is charged to; '' if it has none."""
-    agents: Mapping[str, str]
-    """The words that name the agent of each role."""
-    labels: tuple[str, ...]
-    slots: int
-    lease: float
-
-
-def join_workers(server: PostgresConnection, who: WorkerIdentity) -> None:
-    """This worker is here, or back."""
-    values = (
-        who.worker_id,
-        who.name,
-        who.host,
-        who.pid,
-        who.version,
-        [*who.queues],
-        [*who.queues.values()],
-        msgspec.json.encode(who.agents).decode(),
-        list(who.labels),
-        who.slots,
-        who.lease,
-    )
-    _call(server, "interlock_join", values)
-
-
-def beat(
-    server: PostgresConnection,
-    worker_id: str,
-    state: str,
-    held: Mapping[int, int],
-    details: str,
-) -> BeatAnswer:
-    """Say that a worker lives, and holds these dispatches under these fences."""
-    values = (worker_id, state, [*held], [*held.values()], details)
-    return msgspec.json.decode(_call(server, "interlock_beat", values), type=BeatAnswer)
-
-
-def take_offer(
-    server: PostgresConnection, worker_id: str, dispatch_id: int, fence: int
-) -> Taken | None:
-    """Take a dispatch under its fence; None if that is not offered any more."""
-    statement = "select ask, token from {q}.interlock_take(?::text, ?::bigint, ?::bigint)"
-    values = (worker_id, dispatch_id, fence)
-    row = server.execute(_qualify(server, statement), values).fetchone()
-    return Taken(bytes(row[0]), row[1]) if row else None
-
-
-def write_reply(
-    server: PostgresConnection,
-    worker_id: str,
-    dispatch_id: int,
-    fence: int,
-    token: str,
-    body: bytes,
-    *,
-    account: str = "",
-    limited_for: float | None = None,
-    reason: str = "",
-) -> str:
-    """Hand a reply in: 'accepted', or why not. `limited_for` seconds its account rests, if it met a
-    rate limit; 0 where nobody knows."""
-    is_limited = limited_for is not None
-    values = (worker_id, dispatch_id, fence, token, body, account, limited_for or 0.0, is_limited)
-    return str(_call(server, "interlock_reply", (*values, reason)))
-
-
-def give_back(
-    server: PostgresConnection, worker_id: str, dispatch_id: int, fence: int, token: str
-) -> bool:
-    """Let others have a dispatch at once; False if this worker had it no more."""
-    return bool(_call(server, "interlock_give_back", (worker_id, dispatch_id, fence, token)))
-
-
-def leave_workers(server: PostgresConnection, worker_id: str) -> None:
-    """This worker has ended."""
-    _call(server, "interlock_leave", (worker_id,))
-
-
-_TYPES = {
-    "interlock_join": "text text text bigint text text[] text[] text text[] bigint float",
-    "interlock_beat": "text text bigint[] bigint[] text",
-    "interlock_reply": "text bigint bigint text bytea text float boolean text",
-    "interlock_give_back": "text bigint bigint text",
-    "interlock_leave": "text",
-}
-
-
-def _call(server: PostgresConnection, name: str, values: Sequence[Any]) -> Any:
-    marks = ", ".join(f"?::{each}" for each in _TYPES[name].split())
-    statement = _qualify(server, f"select {{q}}.{name}({marks})")
-    return server.execute(statement, values).fetchone()[0]

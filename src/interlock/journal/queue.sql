@@ -1,7 +1,8 @@
 -- Between coordinators and workers: who is there, what is offered, what came back. It lies in a
 -- schema of its own, beside procrastinate's tables. All of it is passing: the journal holds what
 -- counts, and what is missing here is offered again. Workers reach these tables through the functions
--- below alone, each of which asks for what only the holder of a dispatch can know.
+-- below alone, each of which asks for what only the holder of a dispatch can know. They are strict: who
+-- leaves something out, such as the token, gets nothing.
 
 CREATE TABLE workers (
     worker_id TEXT NOT NULL PRIMARY KEY,
@@ -50,6 +51,8 @@ COMMENT ON TABLE offers IS
     'Dispatches for workers. Each time one is offered, its fence rises; only the reply of the
     worker that took it under the newest fence counts.';
 
+CREATE INDEX offers_to_take ON offers (queue, priority DESC, dispatch_id) WHERE state = 'offered';
+
 CREATE INDEX open_offers_of_run ON offers (run_id) WHERE state <> 'settled';
 
 CREATE INDEX settled_offers ON offers (settled_at) WHERE state = 'settled';
@@ -88,20 +91,21 @@ COMMENT ON TABLE account_limits IS 'Accounts of agents that rest because of a ra
 CREATE FUNCTION interlock_now() RETURNS FLOAT LANGUAGE sql AS
 $$ SELECT extract(epoch FROM clock_timestamp())::float $$;
 
-CREATE FUNCTION interlock_token(secret TEXT, fence BIGINT) RETURNS TEXT LANGUAGE sql IMMUTABLE AS
+CREATE FUNCTION interlock_token(secret TEXT, fence BIGINT) RETURNS TEXT LANGUAGE sql IMMUTABLE STRICT AS
 $$ SELECT encode(sha256(convert_to(secret || ':' || fence, 'UTF8')), 'hex') $$;
 
 -- A worker is here, or back.
 CREATE FUNCTION interlock_join(
     p_worker TEXT, p_name TEXT, p_host TEXT, p_pid BIGINT, p_version TEXT, p_queues TEXT[],
     p_accounts TEXT[], p_agents TEXT, p_labels TEXT[], p_slots BIGINT, p_lease FLOAT
-) RETURNS VOID LANGUAGE plpgsql SECURITY DEFINER AS $$
+) RETURNS VOID LANGUAGE plpgsql STRICT SECURITY DEFINER AS $$
 BEGIN
     IF p_slots NOT BETWEEN 1 AND 100000 OR p_lease NOT BETWEEN 1 AND 3600
         OR length(p_worker) <> 32 OR cardinality(p_queues) <> cardinality(p_accounts)
         OR octet_length(p_agents) + octet_length(array_to_string(p_queues || p_labels, '')) > 65536
+        OR octet_length(p_name || p_host || p_version) > 1000
     THEN
-        RAISE EXCEPTION 'this worker cannot be: %', p_name USING ERRCODE = 'check_violation';
+        RAISE EXCEPTION 'this worker cannot be: %', left(p_name, 100) USING ERRCODE = 'check_violation';
     END IF;
     INSERT INTO workers (worker_id, name, host, pid, version, queues, accounts, agents, labels,
         slots, started_at, seen_at, lease)
@@ -116,12 +120,13 @@ END $$;
 -- heard of it, is free for others.
 CREATE FUNCTION interlock_beat(
     p_worker TEXT, p_state TEXT, p_held BIGINT[], p_fences BIGINT[], p_details TEXT
-) RETURNS TEXT LANGUAGE plpgsql SECURITY DEFINER AS $$
+) RETURNS TEXT LANGUAGE plpgsql STRICT SECURITY DEFINER AS $$
 DECLARE
     v_known BOOLEAN;
     v_answer TEXT;
 BEGIN
-    UPDATE workers SET seen_at = interlock_now(), state = p_state, held = left(p_details, 1000000)
+    UPDATE workers SET seen_at = interlock_now(), state = p_state,
+        held = CASE WHEN octet_length(p_details) <= 1000000 THEN p_details ELSE '[]' END
     WHERE worker_id = p_worker;
     v_known := FOUND;
     UPDATE offers SET worker = NULL WHERE worker = p_worker AND state = 'taken'
@@ -144,11 +149,18 @@ BEGIN
     RETURN v_answer;
 END $$;
 
--- Take what is offered under that fence; no row if another has it, or it is not needed any more.
-CREATE FUNCTION interlock_take(p_worker TEXT, p_dispatch BIGINT, p_fence BIGINT)
-RETURNS TABLE (ask BYTEA, token TEXT) LANGUAGE plpgsql SECURITY DEFINER AS $$
+-- Take what is offered under that fence, unless another has it, or it is not needed any more; and with
+-- it up to p_more others of these queues, most urgent first, whose jobs nobody need fetch then. Where
+-- several workers wait, each has its share.
+CREATE FUNCTION interlock_take(
+    p_worker TEXT, p_dispatch BIGINT, p_fence BIGINT, p_queues TEXT[], p_more BIGINT
+) RETURNS TABLE (dispatch_id BIGINT, fence BIGINT, ask BYTEA, token TEXT)
+LANGUAGE plpgsql STRICT SECURITY DEFINER AS $$
+#variable_conflict use_column
 DECLARE
     v_queues TEXT[];
+    v_workers BIGINT;
+    v_share BIGINT;
 BEGIN
     UPDATE workers w SET seen_at = interlock_now() WHERE w.worker_id = p_worker
     RETURNING w.queues INTO v_queues;
@@ -157,7 +169,32 @@ BEGIN
         deadline = interlock_now() + o.timeout
     WHERE o.dispatch_id = p_dispatch AND o.fence = p_fence AND o.state = 'offered'
         AND o.queue = ANY(v_queues)
-    RETURNING o.ask, interlock_token(o.secret, o.fence);
+    RETURNING o.dispatch_id, o.fence, o.ask, interlock_token(o.secret, o.fence);
+    IF v_queues IS NULL OR p_more < 1 THEN
+        RETURN;
+    END IF;
+    SELECT array_agg(q) INTO v_queues FROM unnest(v_queues) AS q WHERE q = ANY(p_queues);
+    SELECT greatest(1, count(*)) INTO v_workers FROM workers w
+    WHERE w.queues && v_queues AND w.state = 'ready' AND w.seen_at + w.lease >= interlock_now();
+    SELECT ceil(count(*)::float / v_workers) INTO v_share FROM (
+        SELECT 1 FROM offers o WHERE o.state = 'offered' AND o.queue = ANY(v_queues)
+        LIMIT p_more * v_workers
+    ) AS waiting;
+    -- Offers are locked before jobs, as everywhere.
+    RETURN QUERY
+    WITH others AS MATERIALIZED (
+        SELECT o.dispatch_id, o.fence FROM offers o
+        WHERE o.state = 'offered' AND o.queue = ANY(v_queues)
+        ORDER BY o.priority DESC, o.dispatch_id LIMIT v_share FOR UPDATE SKIP LOCKED
+    ), carried AS (
+        DELETE FROM procrastinate_jobs j USING others n
+        WHERE j.queueing_lock = n.dispatch_id || ':' || n.fence AND j.status = 'todo'
+    )
+    UPDATE offers o SET state = 'taken', worker = p_worker, taken_at = interlock_now(),
+        deadline = interlock_now() + o.timeout
+    FROM others n
+    WHERE o.dispatch_id = n.dispatch_id AND o.fence = n.fence AND o.state = 'offered'
+    RETURNING o.dispatch_id, o.fence, o.ask, interlock_token(o.secret, o.fence);
 END $$;
 
 -- The reply to a dispatch: 'accepted', if it was taken under this fence and is still wanted. Else it
@@ -165,7 +202,7 @@ END $$;
 CREATE FUNCTION interlock_reply(
     p_worker TEXT, p_dispatch BIGINT, p_fence BIGINT, p_token TEXT, p_body BYTEA,
     p_account TEXT, p_seconds FLOAT, p_limited BOOLEAN, p_reason TEXT
-) RETURNS TEXT LANGUAGE plpgsql SECURITY DEFINER AS $$
+) RETURNS TEXT LANGUAGE plpgsql STRICT SECURITY DEFINER AS $$
 DECLARE
     v_offer offers%ROWTYPE;
     v_problem TEXT := '';
@@ -211,7 +248,7 @@ END $$;
 
 -- Give a dispatch back that was taken and will not be answered: others may have it at once.
 CREATE FUNCTION interlock_give_back(p_worker TEXT, p_dispatch BIGINT, p_fence BIGINT, p_token TEXT)
-RETURNS BOOLEAN LANGUAGE plpgsql SECURITY DEFINER AS $$
+RETURNS BOOLEAN LANGUAGE plpgsql STRICT SECURITY DEFINER AS $$
 BEGIN
     UPDATE offers SET worker = NULL, losses = losses - 1
     WHERE dispatch_id = p_dispatch AND fence = p_fence AND state = 'taken' AND worker = p_worker
@@ -224,7 +261,7 @@ BEGIN
 END $$;
 
 -- A worker has ended. Whatever it still holds is free for others.
-CREATE FUNCTION interlock_leave(p_worker TEXT) RETURNS VOID LANGUAGE plpgsql SECURITY DEFINER AS $$
+CREATE FUNCTION interlock_leave(p_worker TEXT) RETURNS VOID LANGUAGE plpgsql STRICT SECURITY DEFINER AS $$
 BEGIN
     DELETE FROM workers WHERE worker_id = p_worker;
     UPDATE offers SET worker = NULL WHERE worker = p_worker AND state = 'taken';

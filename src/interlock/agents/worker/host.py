@@ -8,7 +8,7 @@ stop, a worker takes nothing new, lets its agents finish for a while, and gives 
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 
@@ -19,21 +19,21 @@ from interlock.agents.carrier import MAX_ANSWER, Ask, Carrier, Reply, SharesAcco
 from interlock.agents.worker.checkout import CheckoutStore, WorkTree
 from interlock.agents.worker.database import DatabaseThreads
 from interlock.agents.worker.jobs import JobPuller
+from interlock.agents.worker.replies import ReplyWriter
 from interlock.engine.circuit import CRASH, RATE_LIMIT, UNREADABLE
-from interlock.journal import queue
+from interlock.journal import queue, queue_worker
 from interlock.journal.address import PostgresAddress
 from interlock.journal.events import Report
 from interlock.journal.postgres import PostgresConnection, read_server_revision
-from interlock.journal.queue import BeatAnswer, WorkerIdentity
+from interlock.journal.queue_worker import BeatAnswer, Taken, WorkerIdentity, WrittenReply
 from interlock.system.errors import InterlockError, StoreError
 
 BEATS = 5
 """Heartbeats in the time of a lease."""
 _LAST_WORDS = 1.0
 """Seconds for an answer that is on its way when its dispatch is lost: it is refused, but known."""
-_RETRY = 1.0
-_CONNECTIONS = 4
-"""At most, to take and to reply: the server's disk is waited for, and takes several at once."""
+_CONNECTIONS = 2
+"""To take and to reply: neither waits for the other."""
 _MAX_REASON = 10_000
 
 
@@ -127,8 +127,16 @@ class WorkerHost:
         """Work until stopped; StoreError if the queue cannot be used."""
         self._database = DatabaseThreads(self._address, "interlock-work", _CONNECTIONS)
         self._beats = DatabaseThreads(self._address, "interlock-beat")
+        self._replies = ReplyWriter(
+            self._database, self._identity.worker_id, partial(self._note_problem, "reply")
+        )
         try:
             schema = await self._database.call(self._join)
+            who = self._identity
+            self._report(
+                f"worker {who.name} is ready for {', '.join(who.queues)} of {self._address}",
+                event="ready",
+            )
             await self._work(schema)
         finally:
             await asyncio.gather(self._database.close(), self._beats.close())
@@ -170,11 +178,11 @@ class WorkerHost:
                 f"there is no journal in {self._address} yet: run 'interlock init-db' first"
             )
         queue.ensure_queue(server)
-        queue.join_workers(server, self._identity)
+        queue_worker.join_workers(server, self._identity)
         return queue.find_schema(server)
 
     def _leave(self, server: PostgresConnection) -> None:
-        queue.leave_workers(server, self._identity.worker_id)
+        queue_worker.leave_workers(server, self._identity.worker_id)
 
     async def _wait_for_change(self, seconds: float | None = None) -> None:
         """Until something has changed here, or time is up."""
@@ -196,30 +204,30 @@ class WorkerHost:
 
     # One dispatch, from its offer to its reply.
 
-    async def _take(self, dispatch_id: int, fence: int) -> bool:
-        """Take it, if nobody has. It gives its slot back when it is over."""
-        taken = await self._database.call(
-            partial(
-                queue.take_offer,
-                worker_id=self._identity.worker_id,
-                dispatch_id=dispatch_id,
-                fence=fence,
+    async def _take(self, dispatch_id: int, fence: int, queues: Sequence[str], more: int) -> int:
+        """Take it, if nobody has, and up to so many others of these queues; how many are ours. Each
+        gives its slot back when it is over."""
+        found = await self._database.call(
+            lambda server: queue_worker.take_offers(
+                server, self._identity.worker_id, dispatch_id, fence, queues, more
             )
         )
-        if taken is None:
-            return False
+        for taken in found:
+            self._begin(taken)
+        return len(found)
+
+    def _begin(self, taken: Taken) -> None:
         ask = msgspec.json.decode(taken.ask, type=Ask)
         answered: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
-        held = HeldDispatch(ask, fence, taken.token, time.monotonic(), answered)
-        before = self._held.get(dispatch_id)
+        held = HeldDispatch(ask, taken.fence, taken.token, time.monotonic(), answered)
+        before = self._held.get(taken.dispatch_id)
         if before is not None:
             self._stop_agent(before)  # it was lost, and is ours again under another fence
-        self._held[dispatch_id] = held
+        self._held[taken.dispatch_id] = held
         task = asyncio.create_task(self._answer(held))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         task.add_done_callback(report_failure)
-        return True
 
     async def _answer(self, held: HeldDispatch) -> None:
         """Have the agent answer, and hand its reply in; it is ours until that is written."""
@@ -318,27 +326,17 @@ class WorkerHost:
             )
         )
 
-        def write(server: PostgresConnection) -> str:
-            return queue.write_reply(
-                server,
-                self._identity.worker_id,
+        said = await self._replies.write(
+            WrittenReply(
                 number,
                 held.fence,
                 held.token,
                 body,
-                account=self._find_account(held.ask.role),
-                limited_for=seconds if limited else None,
-                reason=reply.reason,
+                self._find_account(held.ask.role),
+                seconds if limited else None,
+                reply.reason,
             )
-
-        while True:
-            try:
-                said = await self._database.call(write)
-                self._note_problem("reply", "")
-                break
-            except InterlockError as error:
-                self._note_problem("reply", str(error))
-                await asyncio.sleep(_RETRY)
+        )
         self.done += said == "accepted"
         self._end(held, said, said, reply)
 
@@ -377,7 +375,7 @@ class WorkerHost:
         while True:
             held = dict(self._held)
             say = partial(
-                queue.beat,
+                queue_worker.beat,
                 worker_id=self._identity.worker_id,
                 state="draining" if self._stops else "ready",
                 held={number: each.fence for number, each in held.items()},
@@ -387,7 +385,7 @@ class WorkerHost:
                 answer = await self._beats.call(say)
                 if not answer.known:
                     await self._beats.call(
-                        lambda server: queue.join_workers(server, self._identity)
+                        lambda server: queue_worker.join_workers(server, self._identity)
                     )
                 self._take_beat(held, answer)
                 self._note_problem("beat", "")
@@ -448,7 +446,7 @@ class WorkerHost:
         number = held.ask.dispatch_id
         with suppress(InterlockError):
             given = await self._database.call(
-                lambda server: queue.give_back(
+                lambda server: queue_worker.give_back(
                     server, self._identity.worker_id, number, held.fence, held.token
                 )
             )

@@ -3,13 +3,16 @@
 A job is over as soon as its dispatch is taken and there is a slot for another. So procrastinate
 holds no job while an agent works, and none of its own rules matters for that: a worker of it that
 fails, as it does whenever its connection breaks, is made anew at once.
+
+procrastinate fetches jobs one by one. So whoever takes the dispatch of a job takes others with it
+that wait, as far as there are slots, and their jobs are gone.
 """
 
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from interlock.journal.address import PostgresAddress
 from interlock.journal.postgres import build_conninfo
@@ -18,17 +21,20 @@ from interlock.journal.queue import TASK
 if TYPE_CHECKING:
     from procrastinate import App
     from procrastinate.worker import Worker
+    from psycopg import AsyncConnection
 
 POLL = 0.5
 """Seconds between looks for jobs, where notifications do not come."""
 _AFTER_FAILURE = 1.0
 _OPEN_SECONDS = 10.0
 
-_AT_ONCE = 4
-"""Jobs that are brought at the same time."""
+_MOST = 20
+"""Dispatches that are taken at the same time."""
+_CONNECTIONS = 2
 
-TakeJob = Callable[[int, int], Awaitable[bool]]
-"""Takes a dispatch under a fence; False if another has it. Its slot is free when it is over."""
+TakeJob = Callable[[int, int, Sequence[str], int], Awaitable[int]]
+"""Takes a dispatch under a fence, if nobody has, and up to so many others of these queues; how many
+it took. The slot of each is free when it is over."""
 
 
 class JobPuller:
@@ -89,15 +95,16 @@ class JobPuller:
         app = self._make_app()
         if not await self._hold_slot():
             return
-        while self._spare < _AT_ONCE and not self._slots.locked():
-            await self._hold_slot()
         try:
             async with app.open_async():
                 await self._run_worker(Worker, app, report)
         finally:
-            for _ in range(self._spare):
-                self._slots.release()
-            self._spare = 0
+            self._free_slots(0)
+
+    def _free_slots(self, apart_from: int) -> None:
+        while self._spare > apart_from:
+            self._slots.release()
+            self._spare -= 1
 
     async def _hold_slot(self) -> bool:
         """Hold a slot for the next job, when one is free; False if we are to stop or begin anew."""
@@ -117,7 +124,7 @@ class JobPuller:
         self._worker = worker = make(
             app,
             queues=list(self._queues),
-            concurrency=self._spare,
+            concurrency=1,
             fetch_job_polling_interval=POLL,
             delete_jobs="always",
             install_signal_handlers=False,
@@ -138,15 +145,26 @@ class JobPuller:
         connector = PsycopgConnector(
             conninfo=build_conninfo(self._address, options),
             min_size=1,
-            max_size=_AT_ONCE,
+            max_size=_CONNECTIONS,
             timeout=_OPEN_SECONDS,
+            configure=_begin_no_transactions,
         )
         app = App(connector=connector)
 
         @app.task(name=TASK)
         async def work_on(dispatch_id: int, fence: int) -> None:
-            if await self._take(dispatch_id, fence):
-                self._spare -= 1
+            while self._spare < _MOST and not self._slots.locked():
+                await self._hold_slot()
+            more = max(0, self._spare - 1)
+            self._spare -= await self._take(dispatch_id, fence, self._queues, more)
+            self._free_slots(1)
+            if not self._spare:
                 await self._hold_slot()
 
         return app
+
+
+async def _begin_no_transactions(connection: "AsyncConnection[Any]") -> None:
+    """Each statement is committed by the server itself. A host that vanishes between a statement
+    and its commit would leave rows locked, for which coordinators wait when they tidy up."""
+    await connection.set_autocommit(True)

@@ -1,0 +1,155 @@
+"""The verbs for agents on other hosts: worker, and workers."""
+
+from socket import gethostname
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from interlock.cli.app import app
+from interlock.cli.output import (
+    Db,
+    Json,
+    Log,
+    LogFormat,
+    Metrics,
+    echo,
+    echo_json,
+    echo_note,
+    echo_table,
+    open_project,
+    start_observing,
+)
+from interlock.system.errors import UsageError
+
+if TYPE_CHECKING:
+    from interlock.api.worker import WorkerStatus
+
+
+Lease = Annotated[
+    float,
+    typer.Option(
+        "--lease",
+        min=1,
+        max=600,
+        metavar="SECONDS",
+        help="Silence after which others get what this worker holds.",
+    ),
+]
+Grace = Annotated[
+    float,
+    typer.Option(
+        "--grace", min=0, metavar="SECONDS", help="Time for agents to finish after SIGTERM."
+    ),
+]
+
+
+@app.command()
+def worker(
+    role: Annotated[
+        list[str],
+        typer.Option("--role", metavar="ROLE=AGENT", help="Who answers a role; may be repeated."),
+    ],
+    slots: Annotated[
+        int, typer.Option("--slots", min=1, max=10_000, help="Dispatches at the same time.")
+    ] = 1,
+    label: Annotated[
+        list[str] | None,
+        typer.Option("--label", help="Also take what is for this label; may be repeated."),
+    ] = None,
+    name: Annotated[
+        str, typer.Option("--name", help="What others see at work; default the host's name.")
+    ] = "",
+    lease: Lease = 15.0,
+    grace: Grace = 600.0,
+    metrics: Metrics = "",
+    log: Log = LogFormat.TEXT,
+    db: Db = None,
+    json: Json = False,
+) -> None:
+    """Answer dispatches of some roles with agents of this host, until stopped.
+
+    Needs a PostgreSQL database. Runs whose agent for a role is 'worker', or 'worker:LABEL', offer
+    their dispatches to workers: 'interlock run … --agent developer=worker'. SIGTERM takes nothing
+    new and lets agents finish; a second one gives back at once what is under way.
+    """
+    from interlock.api.worker import Worker
+    from interlock.runtime.worker_telemetry import WorkerObserver
+
+    start_observing(log, metrics)
+    project = open_project(db)
+    roles = _parse_roles(role)
+    name = name or gethostname()
+    observer = WorkerObserver(echo_note, roles, name, slots)
+    made = Worker(
+        project,
+        roles,
+        observer.report,
+        name=name,
+        slots=slots,
+        labels=label or (),
+        lease=lease,
+        grace=grace,
+        ended=observer.end,
+    )
+    who = made.identity
+    done = made.run()
+    echo_note(f"worker {who.name} has stopped")
+    if json:
+        echo_json({"name": who.name, "worker_id": who.worker_id, "done": done})
+
+
+def _parse_roles(words: list[str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for word in words:
+        role, equals, agent = word.partition("=")
+        if not equals or not role or not agent:
+            raise UsageError(f"--role {word}: write ROLE=AGENT, as in developer=claude")
+        if role in found:
+            raise UsageError(f"--role {word}: {role} has the agent {found[role]} already")
+        found[role] = agent
+    return found
+
+
+@app.command()
+def workers(db: Db = None, json: Json = False) -> None:
+    """List the workers of the database, and what each does.
+
+    One that has not been heard for the time of its lease is dead, and shown for a while.
+    """
+    from interlock.api.worker import describe_since, list_workers, to_dict
+
+    found = list_workers(open_project(db))
+    if json:
+        echo_json({"workers": [to_dict(each) for each in found]})
+        return
+    if not found:
+        echo("no workers; start one with 'interlock worker --role ROLE=AGENT'")
+        return
+    echo_table(
+        ("WORKER", "HOST", "PID", "STATE", "HEARD", "BUSY", "AGENTS", "LABELS", "SINCE"),
+        (
+            (
+                each.name,
+                each.host,
+                each.pid,
+                each.state,
+                f"{each.silent:.0f} s ago",
+                f"{len(each.dispatches)}/{each.slots}",
+                ", ".join(f"{role}={agent}" for role, agent in each.agents.items()),
+                ", ".join(each.labels) or "-",
+                describe_since(each),
+            )
+            for each in found
+        ),
+    )
+    for each in found:
+        for line in _list_work(each):
+            echo(line)
+
+
+def _list_work(status: "WorkerStatus") -> list[str]:
+    return [
+        f"  {status.name}: dispatch {each.dispatch_id}, {each.case_id} {each.step} ({each.role})"
+        f" for {each.seconds:.0f} s{f', {each.liveness}' if each.liveness else ''}"
+        for each in status.dispatches
+    ]
