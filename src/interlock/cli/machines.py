@@ -126,7 +126,6 @@ def worker(
         ended=observer.end,
     )
     who = made.identity
-    echo_note(f"worker {who.name} is ready for {', '.join(who.queues)} of {project.db}")
     done = made.run()
     echo_note(f"worker {who.name} has stopped")
     if json:
