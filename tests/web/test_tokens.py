@@ -1,11 +1,12 @@
 """Tokens with scopes at the door of a real server: what each opens, and that revoking closes it."""
 
 import re
+import time
 from pathlib import Path
 
 import httpx
 import pytest
-from tests.cli.world import World
+from tests.cli.world import World, until
 from tests.web.serving import TOKEN, served
 
 MESSAGE = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
@@ -61,7 +62,9 @@ def test_without_a_good_token_it_does_not_open_beyond_this_machine(
 ) -> None:
     world = World(tmp_path)
     if words:
-        until = make_token(world, "eve", "read", "--expires", "10ms")
-        assert re.fullmatch(r"Bearer \S+", until["Authorization"])
+        made = make_token(world, "eve", "read", "--expires", "10ms")
+        assert re.fullmatch(r"Bearer \S+", made["Authorization"])
+        expired = time.time() + 0.01
+        until(lambda: time.time() > expired, "the token expires")
     output = world.say("serve", "--host", "0.0.0.0", "--port", "0")
     assert (output.code, "'interlock token create NAME'" in output.err) == (2, True)
