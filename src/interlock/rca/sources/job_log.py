@@ -163,7 +163,7 @@ gradle build BUILD FAILED\b|FAILURE: Build (?:failed|completed with \d+ failures
 npm test npm (?:ERR!|error) Test failed
 npm install npm (?:ERR!|error) code (?:E404|ERESOLVE|ETARGET|ENOTFOUND|EINTEGRITY|EUSAGE)
 npm deploy npm (?:ERR!|error) (?:code E(?:401|403|NEEDAUTH)|.*\bpublish\b)
-npm build npm (?:ERR!|error) (?:code |errno |Exit status|command failed|Lifecycle|missing script)
+npm build npm (?:ERR!|error) (?:code |errno |Exit status|command failed|Lifecycle|[Mm]issing script)
 yarn build error Command failed with exit code <code>|error Command .* not found
 yarn install error (?:An unexpected error occurred|Couldn't find|Your lockfile needs)
 pnpm build \s*(?:\u2009)?(?:ELIFECYCLE|ERR_PNPM_\w+)\b|\s*ERROR\s+Command failed with exit code
@@ -250,7 +250,7 @@ mypy lint Found [1-9]\d* errors? in \d+ files?
 flake8 lint [\w./\\-]+\.\w+:\d+:(?:\d+:)? [A-Z]{1,4}\d{2,4}\b
 pylint lint [\w./\\-]+\.py:\d+:\d+: [CRWEF]\d{4}:\s
 ruff lint Found [1-9]\d* errors?\b
-black lint (?:Oh no! |[1-9]\d* files? would be reformatted|would reformat )
+black lint (?:Oh no! |[1-9]\d* files? would be reformatted|[Ww]ould reformat:? )
 isort lint ERROR: \S+ Imports are incorrectly sorted
 eslint lint \s*\u2716 [1-9]\d* problems? \([1-9]\d* errors?
 eslint lint \s+\d+:\d+ +error +\S.* {2,}\S+$

@@ -306,9 +306,12 @@ LINE_LIMIT = 65_536
 """Of a longer line only the beginning is read."""
 
 _CLOCK = re.compile(
-    r"\ufeff?(?:[^\t\n]{1,200}\t[^\t\n]{1,200}\t)?\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d"
+    r"\ufeff?(?:[^\t\n]{1,200}\t[^\t\n]{1,200}\t)?\ufeff?\[?\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d"
     r"(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?\]?[ ]?|\[?\d\d:\d\d:\d\d(?:\.\d{1,6})?\]?[ ]{1,2}"
 )
+_SECONDS = re.compile(r"#\d{1,4} \d{1,6}\.\d{1,3} ")
+"""A step of a container's build, and the seconds since it began."""
+_MOST_CLOCKS = 2
 _LEVELS = re.compile(
     r"(?:[ ]{0,8}\[(?:info|error|warn|warning|debug|junit|testng|exec|java|scalatest)\][ ]?){1,3}",
     re.IGNORECASE,
@@ -325,9 +328,25 @@ def compute_shape(line: str) -> bytes:
 
 
 def strip_clock(line: str) -> str:
-    """A plain line without the time that a CI server put before it."""
-    found = _CLOCK.match(line)
+    """A plain line without the times that a CI server and what runs in it put before it."""
+    for _ in range(_MOST_CLOCKS):
+        found = _CLOCK.match(line)
+        if not found:
+            break
+        line = line[found.end() :]
+    found = _SECONDS.match(line)
     return line[found.end() :] if found else line
+
+
+def count_clocks(line: str) -> int:
+    """How many times stand before a plain line."""
+    at = 0
+    for count in range(_MOST_CLOCKS):
+        found = _CLOCK.match(line, at)
+        if not found:
+            return count
+        at = found.end()
+    return _MOST_CLOCKS
 
 
 def strip_console(line: str) -> str:

@@ -49,6 +49,11 @@ class NamedTest(msgspec.Struct, frozen=True):
     """How far the line was indented, where that sets parts apart from what holds them."""
 
     @property
+    def path(self) -> str:
+        """As tools write it that name a test before it runs."""
+        return f"{self.cls}.{self.name}" if self.cls else self.name
+
+    @property
     def key(self) -> tuple[str, str]:
         """Short and long spellings of one test share it."""
         tail = re.split(r"[.$/\\:]", self.cls)[-1]
@@ -118,7 +123,12 @@ ROWS = (
         after=r"^={30,}$",
         repeats=False,
     ),
-    _row("unittest", r"(?:FAIL|ERROR): (?P<name>\S.*)$", after=r"^={30,}$", repeats=False),
+    _row(
+        "unittest",
+        r"(?:FAIL|ERROR|[A-Z]\w+(?:Error|Exception|Failure)): (?P<name>\S.*)$",
+        after=r"^={30,}$",
+        repeats=False,
+    ),
     _row("surefire", rf"{_JVM}\.(?P<name>[^.\s(\[][^.]*?|[^\s(\[]+[(\[].*?){_TIMED}"),
     _row("surefire", rf"(?P<name>\S.*?)(?<! )\({_JVM}\){_TIMED}"),
     _row("surefire", rf"(?P<name>(?!Tests run:)\S.*?){_TIMED}"),
@@ -267,7 +277,7 @@ HEADING = re.compile(
 _HINTS = (
     *(
         "FAIL",
-        "error: ",
+        "rror: ",
         "ERROR",
         "ailed",
         "●",
