@@ -58,7 +58,8 @@ def classify(raw: str, text: str, statement: Statement | None) -> LineKind:
     elif kind == LineKind.WORD and not has_bare_word(text):
         kind = LineKind.PLAIN
     is_known = statement is not None and (
-        statement.weight == Weight.COMPLAINT or statement.kind == "coverage"
+        (statement.weight == Weight.COMPLAINT and not statement.is_count)
+        or statement.kind == "coverage"
     )
     return LineKind.ERROR if is_known and kind in (LineKind.PLAIN, LineKind.WORD) else kind
 
@@ -70,8 +71,9 @@ def is_led_to(text: str) -> bool:
 
 def is_wrapper(statement: Statement | None, text: str) -> bool:
     """Whether a build tool says that what it called has failed."""
-    is_tool = statement is not None and statement.weight == Weight.TOOL
-    return is_tool and statement.kind != "coverage" and not is_finding(text)
+    if statement is None or statement.weight != Weight.TOOL:
+        return False
+    return statement.kind != "coverage" and not is_finding(text)
 
 
 def rate(line: BlockLine, text: str, *, is_listed: bool, is_wrapping: bool) -> float:

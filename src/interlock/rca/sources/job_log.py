@@ -25,6 +25,7 @@ from interlock.system.test_output.counts import (
     MOST_SHAPES,
     compute_shape,
     read_lines,
+    read_run,
     strip_console,
 )
 from interlock.system.text import strip_colours
@@ -54,6 +55,8 @@ class Statement(msgspec.Struct, frozen=True):
     weight: Weight
     text: str
     line: int
+    is_count: bool = False
+    """It only counts failed tests, and says neither which nor why."""
 
 
 class JobVerdict(msgspec.Struct, frozen=True):
@@ -411,7 +414,7 @@ _BEGINNINGS = (_GREEN, _RUNNER_START, _RUNNER_END, _RUNNER_MARK)
 def is_idle(raw: str) -> bool:
     """Whether a line means nothing where nobody is listening, by the tables themselves."""
     line = strip_console(strip_colours(raw[:_LINE]).rstrip().rpartition("\r")[2])
-    if not line.strip() or _match_failure(line, 0):
+    if not line.strip() or _match_failure(line, 0) or read_run(line):
         return False
     label = _LABELLED.match(line)
     if label and _match_failure(line[label.end() :], 0):
@@ -514,7 +517,15 @@ class JobReader:
         found = _match_failure(line, self._number)
         if found is None and (label := _LABELLED.match(line)):
             found = _match_failure(line[label.end() :], self._number)
-        return found
+        return found or self._read_failed_run(line)
+
+    def _read_failed_run(self, line: str) -> Statement | None:
+        """What a test runner counts at its end: it fails the job if nothing else is said."""
+        run = read_run(line)
+        if run is None or not run[1].failed:
+            return None
+        text = line.strip()[:_LONGEST_TEXT]
+        return Statement(run[0], "test", Weight.COMPLAINT, text, self._number, is_count=True)
 
     def finish(self) -> JobVerdict:
         gravest = max((one.weight for one in self._failed), default=0)
@@ -546,7 +557,8 @@ class JobReader:
         # A tool may say what failed after it has said that something did.
         is_system = end.weight >= Weight.STEP
         before = [one for one in self._failed if one.line <= end.line or not is_system]
-        telling = [one for one in before if one.kind != "job"]
+        counts = [one for one in before if one.is_count]
+        telling = [one for one in before if one.kind != "job" and not one.is_count] or counts
         # Tests may be green and their tool not content all the same: too little was covered, say.
         if not telling:
             telling = [one for one in self._doubtful if one.weight == Weight.TOOL]

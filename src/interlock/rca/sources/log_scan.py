@@ -28,6 +28,7 @@ _DIGITS = b"0123456789"
 _SLASHES = bytes.maketrans(b"/", b" ")
 _NAME_ENDS = (b":", b":\r")
 _ZEROS = bytes.maketrans(b"123456789", b"000000000")
+_ONES = bytes.maketrans(b"0", b"1")
 _MOST_WORDS = 200_000
 _TO_TESTS, _TO_JOB = 1, 2
 _READ = 6_000
@@ -151,9 +152,10 @@ class _Scanner:
         if means is None:
             if len(self._judged) >= MOST_SHAPES:
                 self._judged.clear()
-            line = _decode(raw)
-            means = 0 if is_idle_for_tests(line) else _TO_TESTS
-            means |= 0 if is_idle_for_job(line) else _TO_JOB
+            # The judgement holds for lines with other numbers, too: none may mean something else.
+            lines = (_decode(raw), _decode(raw.translate(_ONES)))
+            means = 0 if all(map(is_idle_for_tests, lines)) else _TO_TESTS
+            means |= 0 if all(map(is_idle_for_job, lines)) else _TO_JOB
             self._judged[skeleton] = means
         return means
 

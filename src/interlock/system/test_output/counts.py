@@ -79,12 +79,12 @@ class CountPattern(msgspec.Struct, frozen=True):
     """The line counts everything so far; others are added up."""
     outcome: bool = False
     """Another line says how many there were; this one only how they went."""
+    lists: bool = False
+    """Below it stand the failed tests once more."""
 
 
-def _row(
-    tool: str, rank: int, line: str, *, running: bool = False, outcome: bool = False
-) -> CountPattern:
-    return CountPattern(tool, rank, re.compile(line), running, outcome)
+def _row(tool: str, rank: int, line: str, **flags: bool) -> CountPattern:
+    return CountPattern(tool, rank, re.compile(line), **flags)
 
 
 _NUMBER_WORDS = r"(?:\d+ [a-z]+(?: [a-z]+)?(?:, |$| ))+"
@@ -122,7 +122,7 @@ ROWS = (
         running=True,
     ),
     _row("rust", 1, r"test result: \w+\. \d+ passed; \d+ failed; \d+ ignored"),
-    _row("rust", 2, r" *Summary \[[^]]*\] +\d+ tests? run: \d+ passed"),
+    _row("rust", 2, r" *Summary \[[^]]*\] +\d+ tests? run: \d+ passed", lists=True),
     _row(
         "dotnet",
         1,
@@ -247,6 +247,16 @@ def list_count_patterns() -> list[str]:
     return [*(each.pattern for each in united), *_STEMS, *_MEANING]
 
 
+def read_run(line: str) -> tuple[str, TestCounts] | None:
+    """The tool that ends a run of tests with this line, and its counts; None if no tool does."""
+    first = find_first_row(_ANY_ROW, line) if may_count(line) else None
+    row = ROWS[first] if first is not None else None
+    found = row.line.match(line) if row else None
+    if row is None or found is None or "PASS" in found.groupdict():
+        return None
+    return row.tool, _parse_tally(found, line)
+
+
 class CountReader:
     """Summary lines in, one tally out."""
 
@@ -264,7 +274,7 @@ class CountReader:
             row = ROWS[first]
             tally = _parse_tally(found, line)
             self._add(row, msgspec.structs.replace(tally, tests=0) if row.outcome else tally)
-            return row.rank == _HIGHEST[row.tool]
+            return row.rank == _HIGHEST[row.tool] and not row.lists
         if _SUMMARY.match(line) and not _NOT_TESTS.search(line):
             counts = parse_counts(line)
             # A line that repeats the sum of all others is a total.

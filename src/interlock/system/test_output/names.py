@@ -193,17 +193,28 @@ ROWS = (
     _row("rust", r"---- (?P<name>\S+ - .* \(line \d+\)) stdout ----$"),
     _row("rust", r"test (?P<path>\S+)(?: - .*?)? \.\.\. FAILED$", split="::", block=False),
     _row("rust", r"---- (?P<path>\S+) stdout ----$", split="::"),
+    _row(
+        "rust",
+        r" +(?:FAIL|TIMEOUT|ABORT|SIG[A-Z]+) \[ *[\d.]+s\] (?:\( *\d+/\d+\) )?\S+ (?P<path>\S+)$",
+        split="::",
+    ),
     _row("gtest", r"\[ +FAILED +\] (?P<path>\w[\w/]*\.[\w/]+)\b.*\(\d+ ms\)$", split="."),
     _row(
         "phpunit",
         r"\d+\) (?P<cls>[\w\\]+)::(?P<name>\w+.*)$",
         section=r"^There (?:was|were) \d+ ",
     ),
+    _row(
+        "surefire",
+        r"\d+\) (?P<name>[\w$]+(?:\[.*\])?)\((?P<cls>[\w.$]+)\)$",
+        section=r"^There (?:was|were) \d+ ",
+    ),
     _row("examples", r"rspec (?P<file>\S+):\d+ # (?P<name>.*)$", block=False),
     _row(
         "minitest",
-        r" *(?:\d+\) )?(?P<cls>[A-Z][\w:]*)#(?P<name>test\S*?)(?::$|(?= )|$)"
-        r"(?: \[(?P<file>[^\]:]+):\d+\]:?)?",
+        r" *(?:\d+\) )?(?P<cls>[A-Z][\w:]*)#(?P<name>test\S*?(?: [^\[\]=]*?)?)"
+        r"(?::$|$| \[(?P<file>[^\]:]+):\d+\]:?)",
+        after=r" *(?:\d+\) )?(?:Failure|Error):$",
     ),
     _row("examples", r" +\d+\) test (?P<name>\S.*) \((?P<cls>[\w.]+)\)$"),
     _row(
