@@ -275,6 +275,22 @@ def test_times_before_every_line_change_nothing(stamp: str) -> None:
     assert chosen(nested) == chosen(log.lines)
 
 
+def test_of_very_many_failed_tests_a_hundred_are_named() -> None:
+    names = ["".join(each) for each in itertools.product("abcdefg", repeat=4)]
+    lines = [
+        line
+        for at, name in enumerate(names)
+        for line in (
+            f"=== RUN   Test{name}",
+            f"    a_test.go:{at}: bent",
+            f"--- FAIL: Test{name} (0.00s)",
+        )
+    ]
+    found = choose_evidence(lines)
+    assert sum(line.why == "names a failed test" for line in found) == 100
+    assert len(found) <= 140
+
+
 def test_an_endless_log_is_bounded() -> None:
     lines = itertools.islice(itertools.cycle(["ERROR: lid {} is shut", "fine"]), 45_000)
     letters = "abcdefghijklmnopqrstuvwxyz"

@@ -79,6 +79,8 @@ def choose_blocks(ranked: Sequence[Block]) -> dict[int, ScoredLine]:
         behind, room = ranked[0].score - block.score, _BUDGET - len(chosen)
         if block.lines[0].test in shown or (room <= 0 and not block.named):
             continue
+        if len(shown) >= MOST_NAMES:
+            break
         if behind > GAP and block.strength < _LOUD <= ranked[0].score:
             continue
         others += behind > GAP

@@ -83,7 +83,7 @@ _HEEDED = re.compile(
     rf"|^(?:{_STEP.pattern})|^(?:={{3,}} |\w[\w ]+:$)"
 )
 """Words and beginnings after which a line with other numbers may mean something else."""
-_LISTING = re.compile(r"\s*\d*\s*[|\u2502](?:\s|$)")
+_LISTING = re.compile(r"\s*(?:\d+\s*)?[|\u2502](?:\s|$)")
 """A line of source beside its number."""
 _BEGINNING = re.compile(r"\S+")
 _DIGITS = re.compile(r"\d+")

@@ -171,8 +171,8 @@ yarn build error Command failed with exit code <code>|error Command .* not found
 yarn install error (?:An unexpected error occurred|Couldn't find|Your lockfile needs)
 pnpm build \s*(?:\u2009)?(?:ELIFECYCLE|ERR_PNPM_\w+)\b|\s*ERROR\s+Command failed with exit code
 lerna build lerna ERR!\s
-nx build \s*(?:>|\u2716)?\s*NX\s+Ran target .* but |.*Failed tasks:$
-turbo build \s*(?:ERROR )?\s*run failed: command\s+exited
+nx build \s*(?:[>\u2716]\s*)?NX\s+Ran target .* but |.*Failed tasks:$
+turbo build \s*(?:ERROR\s+)?run failed: command\s+exited
 cargo test error: (?:\d+ targets? failed|test failed|doctest failed)
 cargo compile error: (?:could not compile|aborting due to|Could not compile)|error: build failed
 cargo deploy error: failed to publish
