@@ -79,6 +79,8 @@ class CountPattern(msgspec.Struct, frozen=True):
     """The line counts everything so far; others are added up."""
     outcome: bool = False
     """Another line says how many there were; this one only how they went."""
+    part: bool = False
+    """It ends a class of tests, and not a run of them."""
     lists: bool = False
     """Below it stand the failed tests once more."""
 
@@ -98,7 +100,9 @@ ROWS = (
     _row("stestr", 1, r" - Skipped: (?P<skipped>\d+)$"),
     _row("robot", 1, r"\d+ tests?, \d+ passed, \d+ failed(?:, \d+ skipped)?$", running=True),
     _row("surefire", 3, r"Tests run: ?\d+, +Failures: ?\d+(?:, Errors: ?\d+)?(?:, \w+: ?\d+)*$"),
-    _row("surefire", 2, r"Tests run: ?\d+, +Failures: ?\d+, +Errors: ?\d+.*Time elapsed"),
+    _row(
+        "surefire", 2, r"Tests run: ?\d+, +Failures: ?\d+, +Errors: ?\d+.*Time elapsed", part=True
+    ),
     _row("surefire", 1, r"Total tests run: ?\d+, (?:Passes: ?\d+, )?Failures: ?\d+, Skips: ?\d+"),
     _row("gradle", 2, r"\W*Results: \w+ \(\d+ tests?, "),
     _row("gradle", 2, r"(?:FAILURE|SUCCESS): Executed \d+ tests? in "),
@@ -252,7 +256,7 @@ def read_run(line: str) -> tuple[str, TestCounts] | None:
     first = find_first_row(_ANY_ROW, line) if may_count(line) else None
     row = ROWS[first] if first is not None else None
     found = row.line.match(line) if row else None
-    if row is None or found is None or "PASS" in found.groupdict():
+    if row is None or found is None or row.part or "PASS" in found.groupdict():
         return None
     return row.tool, _parse_tally(found, line)
 
