@@ -51,6 +51,30 @@ def test_an_error_in_the_middle_leaves_open_how_the_job_ended() -> None:
     assert judge_job([*error, "3 passed in 0.2s"]).status == UNKNOWN
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Tests:       3 failed, 1 skipped, 3 passed, 7 total",
+        "      Tests  2 failed | 1 passed (3)",
+        "5 examples, 3 failures, 1 pending",
+        "# fail 1",
+        "\u2139 fail 3",
+        "FAILED (failures=2, errors=1, skipped=1)",
+        "4 runs, 2 assertions, 1 failures, 1 errors, 1 skips",
+    ],
+)
+def test_a_run_that_counts_failed_tests_failed_if_nothing_else_is_said(line: str) -> None:
+    verdict = judge_job(["opening the lid", line, "bye"])
+    assert verdict.status == FAILED
+    assert verdict.cause is not None
+    assert (verdict.cause.kind, verdict.cause.is_count) == ("test", True)
+    assert judge_job(["opening the lid", line, "Finished: SUCCESS"]).status == SUCCEEDED
+    assert judge_job([line, "Tests:       7 passed, 7 total"]).status == UNKNOWN
+    told = judge_job(["lid.c:3:1: error: no hinge", line, 'The command "x" exited with 1.'])
+    assert told.cause is not None
+    assert told.cause.kind == "compile"
+
+
 def test_who_stopped_a_job_is_no_crash() -> None:
     cause = judge("+ make soak\nAborted by Ana\nFinished: ABORTED\n").cause
     assert cause is not None

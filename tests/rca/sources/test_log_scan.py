@@ -70,3 +70,9 @@ def test_any_bytes_say_the_same(lines: list[bytes]) -> None:
 def test_lines_without_end_are_cut() -> None:
     raw = b"x" * (4 * LINE_LIMIT) + b" failed\nmake: *** [all] Error 1\n" + b"y" * (9 * LINE_LIMIT)
     assert scan_log(io.BytesIO(raw)) == read_slowly(raw)
+
+
+def test_a_line_that_counts_nothing_hides_no_later_one_with_other_numbers() -> None:
+    for green, red in (("0 tests failed", "3 tests failed"), ("# fail 0", "# fail 2")):
+        raw = f"{green}\nlid 1 is shut\n{red}\nlid 2 is shut\n".encode()
+        assert scan_log(io.BytesIO(raw)).verdict.status == "failed", red

@@ -786,3 +786,62 @@ def test_a_message_may_begin_with_an_empty_line() -> None:
     )
     (failure,) = read_log(log.split("\n")).failures
     assert failure.message == "expected: 1, but was: 2"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            """\
+            LidTest#test_opens = 0.00 s = .
+            LidTest#test_shuts = 0.00 s = F
+            LidTest#test_later = 0.00 s = S
+
+              1) Skipped:
+            LidTest#test_later [lid.rb:6]:
+            Skipped, no message given
+
+              2) Failure:
+            LidTest#test_0001_shuts the lid [lid.rb:4]:
+            Expected: 1
+              Actual: 2
+
+            3 runs, 2 assertions, 1 failures, 0 errors, 1 skips""",
+            ["LidTest.test_0001_shuts the lid"],
+        ),
+        (
+            """\
+                    FAIL [   0.356s] (3847/5457) box lid::tests::opens
+                stdout \u2500\u2500\u2500
+                thread 'lid::tests::opens' (45399) panicked at src/lid.rs:36:9:
+                it is shut
+                 Summary [ 113.222s] 5457 tests run: 5456 passed, 1 failed, 35 skipped
+                    FAIL [   0.356s] (3847/5457) box lid::tests::opens""",
+            ["lid.tests.opens"],
+        ),
+        (
+            """\
+            There were 2 failures:
+            1) opens(box.LidTest)
+            java.lang.AssertionError: expected:<3> but was:<4>
+            \tat box.LidTest.opens(LidTest.java:2)
+            2) shuts[0](box.LidTest)
+            java.lang.IllegalStateException: no hinge
+
+            FAILURES!!!
+            Tests run: 3,  Failures: 2""",
+            ["box.LidTest.opens", "box.LidTest.shuts[0]"],
+        ),
+        (
+            f"""\
+            {RULE}
+            MarkupError: lid "opens"
+            {DASHES}
+            MarkupError: it is shut""",
+            ['lid "opens"'],
+        ),
+    ],
+)
+def test_only_failed_tests_are_named(text: str, expected: list[str]) -> None:
+    failures = read_log(textwrap.dedent(text).split("\n")).failures
+    assert [".".join(filter(None, (one.class_name, one.test_name))) for one in failures] == expected

@@ -8,40 +8,47 @@ to it is shown too, of what is further behind only the line that complains.
 
 import math
 import re
+from bisect import bisect_left
 from collections import Counter, deque
 from collections.abc import Sequence
 
-import msgspec
-
-from interlock.rca.analyst.line_kinds import (
-    LineKind,
-    classify_line,
-    has_bare_word,
-    is_advice,
-    is_consequence,
-    is_finding,
-    is_precise,
+from interlock.rca.analyst.block_choice import (
+    GAP,
+    LONGEST_BLOCK,
+    MOST_BEHIND,
+    MOST_NAMES,
+    Block,
+    ScoredLine,
+    choose_blocks,
+    count_reasons,
+    score_line,
 )
+from interlock.rca.analyst.block_lines import (
+    LOOKED_AT,
+    NAMED,
+    WORD,
+    BlockLine,
+    classify,
+    is_led_to,
+    is_wrapper,
+    rate,
+)
+from interlock.rca.analyst.line_kinds import LineKind
 from interlock.rca.analyst.masking import mask_line
 from interlock.rca.sources.job_log import JobReader, Statement, Weight, is_annotation
 from interlock.system.test_output.counts import (
     MOST_SHAPES,
     compute_shape,
+    count_clocks,
     strip_clock,
     strip_console,
 )
+from interlock.system.test_output.failures import RUN_EVENT
 from interlock.system.test_output.names import HEADING, WENT_WRONG, read_name
 from interlock.system.text import strip_colours
 
-_BUDGET = 40
-"""Lines in all, the names of further failed tests aside."""
-_LONGEST_BLOCK = 30
-_GAP = 0.05
-"""How far behind the best a block may be and still be shown whole."""
-_FAR_GAP = 0.2
-"""How far behind its first complaint is still shown."""
-_MOST_BEHIND = 3
-_MOST_NAMES = 100
+_EXPLAINED = 0.05
+"""What a reason beside it adds to a complaint."""
 _MOST_BLOCKS = 2_000
 _MOST_BEGINNINGS = 20_000
 _MOST_REPEATS = 5
@@ -50,13 +57,11 @@ _PLAIN_LINES = 3
 """How many lines that say nothing by themselves may follow without indentation."""
 _LAST = 25
 _ABOVE = 3
-_CUT = 1_000
+_STOPPED = ("timeout", "cancelled")
+"""Kinds of ends that are their own reason."""
+_CLOCK_EVERY = 16
+"""Of so many lines one is asked whether times stand before it."""
 
-_NAMED, _LISTED = 0.8, 0.6
-"""A failed test whose reason follows, and one in a list."""
-_STRENGTHS = {LineKind.WORD: 0.4, LineKind.ERROR: 0.6}
-_EXPLAINED = 0.05
-_LEAST = 0.05
 _STEP = re.compile(
     r"\$ \S|travis_fold:start|##\[(?:group\]Run |section\]Starting)|section_start:|\[Pipeline\] "
 )
@@ -78,54 +83,10 @@ _HEEDED = re.compile(
     rf"|^(?:{_STEP.pattern})|^(?:={{3,}} |\w[\w ]+:$)"
 )
 """Words and beginnings after which a line with other numbers may mean something else."""
-_LISTING = re.compile(r"\s*\d*\s*[|\u2502](?:\s|$)")
+_LISTING = re.compile(r"\s*(?:\d+\s*)?[|\u2502](?:\s|$)")
 """A line of source beside its number."""
 _BEGINNING = re.compile(r"\S+")
 _DIGITS = re.compile(r"\d+")
-
-
-class BlockLine(msgspec.Struct):
-    """A line of a block."""
-
-    number: int
-    text: str
-    kind: LineKind
-    named: bool = False
-    strength: float = 0.0
-    test: str = ""
-    """The failed test it names."""
-
-
-class _Block(msgspec.Struct):
-    lines: list[BlockLine]
-    indent: int
-    step: int
-    named: bool
-    strength: float
-    says: int
-    """Its strongest complaint, masked, as a hash."""
-    beginning: str
-    """The first word of its first complaint, without digits."""
-    gutter: str = ""
-    """The sign that begins its first complaint, and may begin the lines that belong to it."""
-    plain: int = 0
-    is_indented: bool = False
-    """It has lines below and right of its first."""
-    is_timed: bool = False
-    passed: bool = False
-    """A pass was reported below, before any other result."""
-    score: float = 0.0
-
-    @property
-    def last(self) -> int:
-        return self.lines[-1].number
-
-
-class ScoredLine(msgspec.Struct, frozen=True):
-    """A chosen line, with how much it says from 0 to 1."""
-
-    line: BlockLine
-    score: float
 
 
 class BlockChooser:
@@ -133,8 +94,8 @@ class BlockChooser:
 
     def __init__(self) -> None:
         self._job = JobReader()
-        self._blocks: list[_Block] = []
-        self._open: _Block | None = None
+        self._blocks: list[Block] = []
+        self._open: Block | None = None
         self._gap: list[BlockLine] = []
         self._above: deque[BlockLine] = deque(maxlen=_ABOVE)
         self._last: deque[BlockLine] = deque(maxlen=_LAST)
@@ -143,54 +104,80 @@ class BlockChooser:
         self._begun: Counter[str] = Counter()
         """How many lines begin with a word, and how many of them complain."""
         self._complained: Counter[str] = Counter()
+        self._clocks: Counter[int] = Counter()
+        self._usual_clocks = 0
+        self._ends: list[tuple[int, bool]] = []
+        """The lines that say that a step or the job failed, and whether of the job."""
+        self._annotation = 0
         self._steps: list[tuple[int, int]] = [(0, 0)]
         """The lines at which steps begin."""
-        self._unsettled: list[_Block] = []
+        self._unsettled: list[Block] = []
         """Blocks since the last result of a test."""
         self._number = 0
         self._idle_shapes: dict[bytes, tuple[LineKind, str]] = {}
         """Lines, whatever their numbers, that neither complain nor say how anything went."""
         self._before, self._section = "", ""
         self._pending: BlockLine | None = None
+        self._running = ""
+        self._outputs: dict[str, deque[BlockLine]] = {}
+        """What tests printed that run now, where a tool says which they are."""
 
     def add_line(self, raw: str) -> None:
         """The next line of the log."""
         self._number += 1
+        if self._number % _CLOCK_EVERY == 1:
+            self._clocks[count_clocks(strip_colours(raw))] += 1
         statement = self._job.add_line(raw)
         shape = compute_shape(raw)
-        if self._open is None and shape in self._idle_shapes:
+        if self._open is None and not self._running and shape in self._idle_shapes:
             self._pass_idle(raw, *self._idle_shapes[shape])
             return
         text = strip_console(raw)
         bare = strip_clock(strip_colours(raw)).rstrip()
         if _STEP.match(bare):
             self._begin_step()
-        line = BlockLine(self._number, raw, _classify(raw, text, statement))
-        if statement and statement.weight >= Weight.STEP and not is_annotation(statement):
-            self._settle_step(line, statement.kind)
+        line = BlockLine(self._number, raw, classify(raw, text, statement))
+        if statement and self._settle_statement(line, statement):
             return
         is_heading = self._read_name(line, text)
         if line.kind == LineKind.EMPTY and not line.named:
             self._add_gap(line, bare)
             return
-        is_wrapper = _is_wrapper(statement, text)
+        is_wrapping = is_wrapper(statement, text)
         beginning = self._count_beginning(text, line.kind)
-        if line.kind >= LineKind.WORD:
-            line.strength = _rate(line, text, is_listed=not is_heading, is_wrapper=is_wrapper)
-            self._repeats[_hash(text)] += 1
+        self._rate_line(line, text, is_listed=not is_heading, is_wrapping=is_wrapping)
         self._settle_results(text)
+        self._follow_run(line, text)
         block = self._open
-        if line.named and (is_heading or not block or self._gap):
+        if line.named and (is_heading or not block or self._gap or line.path in self._outputs):
             self._begin(line, text, beginning)
-        elif block and self._continues(block, line, text, beginning, is_wrapper):
+        elif block and self._continues(block, line, text, beginning, is_wrapping):
             self._extend(block, line, text)
         elif line.kind >= LineKind.WORD:
-            self._begin(line, text, beginning).is_timed = bool(_TIMED_LOG.match(bare))
+            clocks = count_clocks(strip_colours(raw)) + bool(_TIMED_LOG.match(bare))
+            self._begin(line, text, beginning).clocks = clocks
         else:
             self._open = None
-            if statement is None and not self._pending:
+            if statement is None:
                 self._learn_idle(shape, bare, line.kind, beginning)
         self._remember(line)
+
+    def _rate_line(self, line: BlockLine, text: str, *, is_listed: bool, is_wrapping: bool) -> None:
+        if self._open and not self._gap and line.kind == LineKind.PLAIN and is_led_to(text):
+            line.kind = LineKind.WORD
+        if line.kind >= LineKind.WORD:
+            line.strength = rate(line, text, is_listed=is_listed, is_wrapping=is_wrapping)
+            self._repeats[_hash(text)] += 1
+
+    def _settle_statement(self, line: BlockLine, statement: Statement) -> bool:
+        """Whether the line is the system's own word that a step or the job has failed."""
+        if statement.weight < Weight.STEP:
+            return False
+        if statement.kind not in _STOPPED and is_annotation(statement):
+            self._annotation = self._number  # it only repeats a complaint
+            return False
+        self._settle_step(line, statement)
+        return True
 
     def _pass_idle(self, raw: str, kind: LineKind, beginning: str) -> None:
         self._begun[beginning] += 1
@@ -198,7 +185,7 @@ class BlockChooser:
         self._remember(BlockLine(self._number, raw, kind))
 
     def _learn_idle(self, shape: bytes, bare: str, kind: LineKind, beginning: str) -> None:
-        if _HEEDED.search(bare):
+        if self._pending or _HEEDED.search(bare) or RUN_EVENT.match(bare):
             return
         if len(self._idle_shapes) >= MOST_SHAPES:
             self._idle_shapes.clear()
@@ -206,15 +193,20 @@ class BlockChooser:
 
     def finish(self) -> list[ScoredLine]:
         """The chosen lines in their order; of a log that complains of nothing, the last ones."""
-        verdict = self._job.finish()
-        end = verdict.failed_step.line if verdict.failed_step else self._number
-        step = next(step for line, step in reversed(self._steps) if line <= end)
+        ends = self._list_ends()
+        self._usual_clocks = max(self._clocks, key=lambda count: self._clocks[count], default=0)
         for block in self._blocks:
-            block.score = self._score(block, end, step)
+            block.score = self._score(block, ends)
         if not self._blocks:
-            lines = self._before_end or [line for line in self._last if line.number <= end]
+            lines = self._before_end or [line for line in self._last if line.number <= ends[0]]
             return [ScoredLine(line, 0.2) for line in lines or self._last]
-        return self._choose(end)
+        return self._choose(ends[-1])
+
+    def _list_ends(self) -> list[int]:
+        """The lines at which steps failed; else those at which the job did; else the last line."""
+        steps = [line for line, is_job in self._ends if not is_job]
+        jobs = [line for line, is_job in self._ends if is_job]
+        return steps or jobs or [self._annotation or self._number]
 
     def _begin_step(self) -> None:
         self._steps.append((self._number, self._steps[-1][1] + 1))
@@ -222,14 +214,17 @@ class BlockChooser:
             del self._steps[1]
         self._open = None
 
-    def _settle_step(self, line: BlockLine, kind: str) -> None:
+    def _settle_step(self, line: BlockLine, statement: Statement) -> None:
         """The system's own word ends what stood above; it is evidence itself where it stopped it"""
+        if len(self._ends) < _MOST_BLOCKS:
+            self._ends.append((self._number, statement.weight == Weight.JOB))
         self._open = None
         self._above.clear()
         self._gap, self._unsettled = [], []
-        if kind in ("timeout", "cancelled"):
+        if statement.kind in _STOPPED:
             line.kind, line.strength = LineKind.ERROR, 1.0
             self._begin(line, line.text, "")
+            self._open = None
         elif self._last and not self._blocks:
             self._before_end = self._find_lines_above() or self._before_end
         self._last.append(line)
@@ -245,7 +240,7 @@ class BlockChooser:
         self._last.append(line)
 
     def _count_beginning(self, text: str, kind: LineKind) -> str:
-        found = _BEGINNING.search(text[:_CUT])
+        found = _BEGINNING.search(text[:LOOKED_AT])
         beginning = _DIGITS.sub("#", found[0])[:40] if found else ""
         if len(self._begun) > _MOST_BEGINNINGS:
             self._begun.clear()
@@ -264,7 +259,7 @@ class BlockChooser:
         """Mark a line that names a failed test; whether the reason follows."""
         if self._pending and WENT_WRONG.match(text):
             above = self._pending
-            above.named, above.kind, above.strength = True, LineKind.ERROR, _NAMED
+            above.named, above.kind, above.strength = True, LineKind.ERROR, NAMED
             self._begin(above, above.text, "")
             line.kind = LineKind.ERROR
         self._pending = None
@@ -279,7 +274,27 @@ class BlockChooser:
             self._pending, line.test = line, named.name
             return False
         line.named, line.kind, line.test = True, LineKind.ERROR, named.name
+        line.path = named.path
         return row.block
+
+    def _follow_run(self, line: BlockLine, text: str) -> None:
+        """Some tools name a test before what it prints, and say at the end how it went."""
+        if event := RUN_EVENT.match(text):
+            self._open = None
+            self._running = event["running"] or event["begun"] or ""
+            if self._running and len(self._outputs) < MOST_NAMES:
+                self._outputs.setdefault(self._running, deque(maxlen=LONGEST_BLOCK))
+            self._outputs.pop(event["ended"] or event["done"] or "", None)
+        elif self._running in self._outputs and not line.named:
+            self._outputs[self._running].append(line)
+
+    def _take_output(self, path: str) -> list[BlockLine]:
+        """What a failed test printed: its complaints are no blocks of their own."""
+        output = self._outputs.pop(path)
+        self._running = ""
+        numbers = {line.number for line in output}
+        self._blocks = [one for one in self._blocks if one.lines[0].number not in numbers]
+        return list(output)
 
     def _settle_results(self, text: str) -> None:
         """Note which blocks a pass follows."""
@@ -300,19 +315,20 @@ class BlockChooser:
         self._above.clear()
         most = 2 if self._open and self._open.named else 1
         block = self._open
-        is_rule = len(bare) > 60 and not bare[:1].isspace()
+        is_rule = len(bare) > 60 and " " not in bare
         if len(self._gap) > most or (block and is_rule and len(block.lines) > 1):
             self._open = None
 
     def _continues(
-        self, block: _Block, line: BlockLine, text: str, beginning: str, is_wrapper: bool
+        self, block: Block, line: BlockLine, text: str, beginning: str, is_wrapping: bool
     ) -> bool:
         is_deeper = _measure_indent(text) > block.indent
         if is_deeper and block.named:
             return True
-        if line.kind in (LineKind.QUIET, LineKind.HEADLINE) or HEADING.match(text) or is_wrapper:
+        if is_wrapping or _is_end(line, text):
             return False
-        if line.kind == LineKind.FRAME or _LISTING.match(text):
+        is_led = line.kind == LineKind.WORD and not self._gap and is_led_to(text)
+        if is_led or line.kind == LineKind.FRAME or _LISTING.match(text):
             return True
         is_next = text.startswith("=== ") or (not block.named and self._is_progress(beginning))
         if line.kind == LineKind.PLAIN and is_next:
@@ -320,20 +336,21 @@ class BlockChooser:
         if is_deeper or (block.gutter and text.startswith(block.gutter)):
             return True
         if block.named and not (self._gap and block.is_indented):
-            return block.plain < _LONGEST_BLOCK and not _FAILED_COUNT.search(text[:_CUT])
+            return block.plain < LONGEST_BLOCK and not _FAILED_COUNT.search(text[:LOOKED_AT])
         if self._gap:
             return False
-        if line.strength >= block.strength + 0.2 and not block.is_indented:
+        is_alike = beginning == block.beginning and len(beginning) > 1
+        if line.strength >= block.strength + 0.2 and not (block.is_indented or is_alike):
             return False  # the cause, which stands below something lesser
-        most_plain = _PLAIN_LINES if block.strength > _STRENGTHS[LineKind.WORD] else 0
+        most_plain = _PLAIN_LINES if block.strength > WORD else 0
         return line.kind >= LineKind.WORD or block.plain < most_plain
 
-    def _extend(self, block: _Block, line: BlockLine, text: str) -> None:
+    def _extend(self, block: Block, line: BlockLine, text: str) -> None:
         if line.strength and not line.named and self._repeats[_hash(text)] > _MOST_REPEATS:
             return
-        if len(block.lines) < _LONGEST_BLOCK:
+        if len(block.lines) < LONGEST_BLOCK:
             block.lines += [*self._gap, line]
-        elif line.strength and len(block.lines) < 3 * _LONGEST_BLOCK:
+        elif line.strength and len(block.lines) < 3 * LONGEST_BLOCK:
             block.lines.append(line)
         is_deeper = _measure_indent(text) > block.indent
         block.is_indented |= is_deeper
@@ -341,14 +358,17 @@ class BlockChooser:
         if line.strength > block.strength:
             block.strength, block.says = line.strength, _hash(text)
 
-    def _begin(self, line: BlockLine, text: str, beginning: str) -> _Block:
+    def _begin(self, line: BlockLine, text: str, beginning: str) -> Block:
         above: list[BlockLine] = []
         taken = self._blocks[-1].last if self._blocks else 0
         for one in reversed(self._above if not self._gap else ()):
             if one.number <= taken or not one.text.rstrip().endswith(":"):
                 break
             above.insert(0, one)
-        block = _Block(
+        is_told = bool(line.path and self._outputs.get(line.path))
+        if line.path in self._outputs:
+            above = self._take_output(line.path)
+        block = Block(
             lines=[*above, line],
             indent=_measure_indent(text),
             step=self._steps[-1][1],
@@ -358,7 +378,7 @@ class BlockChooser:
             beginning=beginning,
             gutter="" if text[:1].isalnum() or text[:1].isspace() else text[:1],
         )
-        self._open = block
+        self._open = None if is_told else block
         self._blocks.append(block)
         self._unsettled.append(block)
         if len(self._blocks) > _MOST_BLOCKS:
@@ -379,110 +399,47 @@ class BlockChooser:
             lines.insert(0, line)
         return lines
 
-    def _score(self, block: _Block, end: int, step: int) -> float:
+    def _score(self, block: Block, ends: Sequence[int]) -> float:
         score = block.strength
-        score += _EXPLAINED if block.is_indented or len(block.lines) > 2 else 0.0
+        score += _EXPLAINED * count_reasons(block)
         score -= 0.04 * math.log2(max(1, self._repeats[block.says] - 1))
         score -= 0.25 if block.passed else 0.0
-        score -= 0.2 if block.is_timed else 0.0
+        score -= 0.2 if block.clocks > self._usual_clocks else 0.0
         score -= 0.3 if not block.named and self._is_progress(block.beginning) else 0.0
-        if block.lines[0].number > end:
+        at = bisect_left(ends, block.lines[0].number)
+        if at == len(ends):
             return score - 0.5
+        step = self._steps[bisect_left(self._steps, (ends[at] + 1, 0)) - 1][1]
         score -= 0.3 if block.step < step else 0.0
-        away = 0.0 if block.named else 0.03 * math.log2(1 + max(0, end - block.last) / 10)
-        return score - away
+        away = max(0, ends[at] - block.last)
+        score -= 0.0 if block.named else 0.03 * math.log2(1 + away / 10)
+        return score - min(at, MOST_BEHIND) * GAP
 
     def _choose(self, end: int) -> list[ScoredLine]:
-        first: dict[tuple[int, int], _Block] = {}
+        first: dict[tuple[int, int], Block] = {}
         for block in self._blocks:
             said_first = first.setdefault((block.step, block.says), block)
             said_first.score = max(said_first.score, block.score)
         ranked = sorted(first.values(), key=lambda block: (-block.score, block.last))
-        chosen = _choose_blocks(ranked)
+        chosen = choose_blocks(ranked)
         shown = {line.line.test for line in chosen.values()}
         for block in ranked:  # every failed test is named once
             for line in block.lines if block.lines[0].number <= end else ():
-                if line.named and line.test not in shown and len(shown) < _MOST_NAMES:
+                if line.named and line.test not in shown and len(shown) < MOST_NAMES:
                     shown.add(line.test)
-                    chosen.setdefault(line.number, ScoredLine(line, _score_line(line, block)))
+                    chosen.setdefault(line.number, ScoredLine(line, score_line(line, block)))
         return [chosen[number] for number in sorted(chosen)]
 
 
-def _choose_blocks(ranked: Sequence[_Block]) -> dict[int, ScoredLine]:
-    """Lines by their numbers: whole blocks as long as they are near the best, then the loudest
-    line of a few."""
-    chosen: dict[int, ScoredLine] = {}
-    shown: set[str] = set()
-    others = 0
-    for block in ranked:
-        behind, room = ranked[0].score - block.score, _BUDGET - len(chosen)
-        if block.lines[0].test in shown or (room <= 0 and not block.named):
-            continue
-        others += behind > _GAP
-        if behind > _FAR_GAP or others > _MOST_BEHIND:
-            break
-        lines = _trim(block.lines)
-        if behind > _GAP or len(lines) > room:
-            lines = [max(block.lines, key=lambda line: (line.strength, -line.number))]
-        for line in lines:
-            chosen[line.number] = ScoredLine(line, _score_line(line, block))
-        shown.update(line.test for line in lines if line.test)
-    return chosen
-
-
-def _classify(raw: str, text: str, statement: Statement | None) -> LineKind:
-    kind = classify_line(raw)
-    if kind == LineKind.PLAIN and is_finding(text):
-        kind = LineKind.WORD
-    elif kind == LineKind.WORD and not has_bare_word(text):
-        kind = LineKind.PLAIN
-    is_known = statement is not None and statement.weight == Weight.COMPLAINT
-    return LineKind.ERROR if is_known and kind == LineKind.WORD else kind
-
-
-def _is_wrapper(statement: Statement | None, text: str) -> bool:
-    """Whether a build tool says that what it called has failed."""
-    return statement is not None and statement.weight == Weight.TOOL and not is_finding(text)
-
-
-def _rate(line: BlockLine, text: str, *, is_listed: bool, is_wrapper: bool) -> float:
-    """How much a complaint says by itself."""
-    text = text[:_CUT]
-    if is_advice(text):
-        return _LEAST
-    if line.named:
-        return _LISTED if is_listed else _NAMED
-    strength = _STRENGTHS[line.kind]
-    if is_wrapper:
-        strength -= 0.2
-    elif is_precise(text):
-        strength += 0.15
-    elif not has_bare_word(text):
-        strength -= 0.2  # marked as an error, but says nothing of one
-    strength -= 0.3 if is_consequence(text) else 0.0
-    return max(strength, _LEAST)
-
-
-def _trim(lines: list[BlockLine]) -> list[BlockLine]:
-    """Without blank lines and advice at the end; of a long one the beginning and what complains."""
-    kept = lines[:_LONGEST_BLOCK]
-    loudest = sorted(lines[3:], key=lambda line: (-line.strength, line.number))
-    if loudest and loudest[0].number > kept[-1].number:
-        kept = lines[:3] + sorted(loudest[: _LONGEST_BLOCK // 2], key=lambda line: line.number)
-    while len(kept) > 1 and (kept[-1].kind == LineKind.EMPTY or kept[-1].strength == _LEAST):
-        kept = kept[:-1]
-    return kept
-
-
-def _score_line(line: BlockLine, block: _Block) -> float:
-    if line.strength:
-        return round(max(0.02, block.score - (block.strength - line.strength)), 3)
-    return 0.3 if line.kind == LineKind.FRAME else 0.25 if line.kind != LineKind.EMPTY else 0.01
-
-
 def _hash(text: str) -> int:
-    return hash(mask_line(text[:_CUT]))
+    return hash(mask_line(text[:LOOKED_AT]))
 
 
 def _measure_indent(text: str) -> int:
     return len(text) - len(text.lstrip())
+
+
+def _is_end(line: BlockLine, text: str) -> bool:
+    """Whether a line belongs to no complaint above it."""
+    is_quiet = line.kind in (LineKind.QUIET, LineKind.HEADLINE)
+    return is_quiet or bool(HEADING.match(text) or _PASSED.match(text[:LOOKED_AT]))

@@ -31,7 +31,7 @@ class LineKind(IntEnum):
     """Is marked as an error, names a failed test or an exception."""
 
 
-_EMPTY = re.compile(r"[\s\-=_*#~.+|<>!]*$")
+_EMPTY = re.compile(r"[\s\-=_*#~.+|<>!\u2500-\u257f\u23af]*$")
 _LEVEL = re.compile(
     r"\s*(?:\S{1,60}\s+){0,4}?[\[(<]{0,2}(?P<level>TRACE|DEBUG|INFO|NOTICE|WARN|WARNING|ERROR"
     r"|SEVERE|FATAL|CRITICAL|Info|Warning|Error|debug|info|notice|warn|warning|error|fatal)"
@@ -55,7 +55,7 @@ _FRAME = re.compile(
     r"\s*(?:at (?:async )?[\w.$<>/@\\\[\]-]+(?: \[as \w+\])?\s*\(.*\)|at \S+:\d+|Caused by:"
     r"|\.\.\. \d+ (?:more|lines)|Suppressed:|Also:\s|File \".*\", line \d+|goroutine \d+"
     r"|\S+\.(?:go|rs|py|rb|c|cc|cpp|h|hpp|kt|java|js|ts|php|swift|cs|scala):\d+(?::\d+)?"
-    r"(?::?\s+\+0x[0-9a-f]+|:in .*|: in \w+.*)?$"
+    r"(?::?\s+\+0x[0-9a-f]+|:in .*|: in \w+.*|:)?\s*$"
     r"|#\d+ +0x[0-9a-f]+|\^+\s*$|~+\^|stack backtrace|During handling of the above)"
 )
 _STEM_TEXT = (
@@ -63,7 +63,8 @@ _STEM_TEXT = (
     "|reject|timed out|timeout|no such|not exist|n't exist|not found|undefined|unresolved"
     "|missing|invalid|unexpected|unsupported|incompatib|mismatch|violat|corrupt|abort|crash"
     "|unsuccess|expected|conflict|forbidden|unauthori|illegal|broken|exceeded|killed|assert"
-    "|traceback|segmentation|core dumped|out of memory|outofmemory|non-zero|nonzero|not ok |*** "
+    "|went wrong|traceback|segmentation|core dumped|out of memory|outofmemory|non-zero|nonzero"
+    "|not ok |*** "
     "|<<< |\u2715|\u2717|\u2718|\xd7|\u25cf"
 )
 _STEMS = tuple(_STEM_TEXT.split("|"))
@@ -90,7 +91,7 @@ _WORD = re.compile(
     r"|doesn't exist|not found|undefined|unresolved|missing|invalid|unexpected|unsupported"
     r"|incompatible|mismatch|violat\w+|corrupt\w*"
     r"|abort(?:ed|ing)?|crash(?:ed)?|exception|panic|unsuccessful|expected|conflict|forbidden"
-    r"|unauthori[sz]ed|illegal|broken|exceeded|non-?zero)\b"
+    r"|unauthori[sz]ed|illegal|broken|exceeded|non-?zero|went wrong)\b"
 )
 _GOOD = ("pass", "ok", "0 ", "no ", "zero ", ": 0", "=0", "= 0", "werror", "fail", "error")
 _HARMLESS = re.compile(

@@ -25,6 +25,7 @@ from interlock.system.test_output.counts import (
     MOST_SHAPES,
     compute_shape,
     read_lines,
+    read_run,
     strip_console,
 )
 from interlock.system.text import strip_colours
@@ -54,6 +55,8 @@ class Statement(msgspec.Struct, frozen=True):
     weight: Weight
     text: str
     line: int
+    is_count: bool = False
+    """It only counts failed tests, and says neither which nor why."""
 
 
 class JobVerdict(msgspec.Struct, frozen=True):
@@ -163,13 +166,13 @@ gradle build BUILD FAILED\b|FAILURE: Build (?:failed|completed with \d+ failures
 npm test npm (?:ERR!|error) Test failed
 npm install npm (?:ERR!|error) code (?:E404|ERESOLVE|ETARGET|ENOTFOUND|EINTEGRITY|EUSAGE)
 npm deploy npm (?:ERR!|error) (?:code E(?:401|403|NEEDAUTH)|.*\bpublish\b)
-npm build npm (?:ERR!|error) (?:code |errno |Exit status|command failed|Lifecycle|missing script)
+npm build npm (?:ERR!|error) (?:code |errno |Exit status|command failed|Lifecycle|[Mm]issing script)
 yarn build error Command failed with exit code <code>|error Command .* not found
 yarn install error (?:An unexpected error occurred|Couldn't find|Your lockfile needs)
 pnpm build \s*(?:\u2009)?(?:ELIFECYCLE|ERR_PNPM_\w+)\b|\s*ERROR\s+Command failed with exit code
 lerna build lerna ERR!\s
-nx build \s*(?:>|\u2716)?\s*NX\s+Ran target .* but |.*Failed tasks:$
-turbo build \s*(?:ERROR )?\s*run failed: command\s+exited
+nx build \s*(?:[>\u2716]\s*)?NX\s+Ran target .* but |.*Failed tasks:$
+turbo build \s*(?:ERROR\s+)?run failed: command\s+exited
 cargo test error: (?:\d+ targets? failed|test failed|doctest failed)
 cargo compile error: (?:could not compile|aborting due to|Could not compile)|error: build failed
 cargo deploy error: failed to publish
@@ -250,7 +253,7 @@ mypy lint Found [1-9]\d* errors? in \d+ files?
 flake8 lint [\w./\\-]+\.\w+:\d+:(?:\d+:)? [A-Z]{1,4}\d{2,4}\b
 pylint lint [\w./\\-]+\.py:\d+:\d+: [CRWEF]\d{4}:\s
 ruff lint Found [1-9]\d* errors?\b
-black lint (?:Oh no! |[1-9]\d* files? would be reformatted|would reformat )
+black lint (?:Oh no! |[1-9]\d* files? would be reformatted|[Ww]ould reformat:? )
 isort lint ERROR: \S+ Imports are incorrectly sorted
 eslint lint \s*\u2716 [1-9]\d* problems? \([1-9]\d* errors?
 eslint lint \s+\d+:\d+ +error +\S.* {2,}\S+$
@@ -411,7 +414,7 @@ _BEGINNINGS = (_GREEN, _RUNNER_START, _RUNNER_END, _RUNNER_MARK)
 def is_idle(raw: str) -> bool:
     """Whether a line means nothing where nobody is listening, by the tables themselves."""
     line = strip_console(strip_colours(raw[:_LINE]).rstrip().rpartition("\r")[2])
-    if not line.strip() or _match_failure(line, 0):
+    if not line.strip() or _match_failure(line, 0) or read_run(line):
         return False
     label = _LABELLED.match(line)
     if label and _match_failure(line[label.end() :], 0):
@@ -514,7 +517,15 @@ class JobReader:
         found = _match_failure(line, self._number)
         if found is None and (label := _LABELLED.match(line)):
             found = _match_failure(line[label.end() :], self._number)
-        return found
+        return found or self._read_failed_run(line)
+
+    def _read_failed_run(self, line: str) -> Statement | None:
+        """What a test runner counts at its end: it fails the job if nothing else is said."""
+        run = read_run(line)
+        if run is None or not run[1].failed:
+            return None
+        text = line.strip()[:_LONGEST_TEXT]
+        return Statement(run[0], "test", Weight.COMPLAINT, text, self._number, is_count=True)
 
     def finish(self) -> JobVerdict:
         gravest = max((one.weight for one in self._failed), default=0)
@@ -546,7 +557,8 @@ class JobReader:
         # A tool may say what failed after it has said that something did.
         is_system = end.weight >= Weight.STEP
         before = [one for one in self._failed if one.line <= end.line or not is_system]
-        telling = [one for one in before if one.kind != "job"]
+        counts = [one for one in before if one.is_count]
+        telling = [one for one in before if one.kind != "job" and not one.is_count] or counts
         # Tests may be green and their tool not content all the same: too little was covered, say.
         if not telling:
             telling = [one for one in self._doubtful if one.weight == Weight.TOOL]

@@ -335,7 +335,7 @@ class LaunchBuilder:
         start = max(0, cause.line - KEPT_LINES) if cause else 0
         with entry.open() as opened:
             found = find_break(read_lines(opened, start=start))
-        if found is None and cause:
+        if found is None and cause and not cause.is_count:
             return [self._build_job_failure(entry, verdict, counted)]
         if found is None:
             self._notes += [f"{entry.label}: {counted}"] if tally.failed else []

@@ -28,6 +28,9 @@ _DIGITS = b"0123456789"
 _SLASHES = bytes.maketrans(b"/", b" ")
 _NAME_ENDS = (b":", b":\r")
 _ZEROS = bytes.maketrans(b"123456789", b"000000000")
+_NONE = re.compile(rb"(?<![\d.:,])0(?![\d.:])")
+"""A count of nothing."""
+_ONES = bytes.maketrans(b"0", b"1")
 _MOST_WORDS = 200_000
 _TO_TESTS, _TO_JOB = 1, 2
 _READ = 6_000
@@ -151,11 +154,16 @@ class _Scanner:
         if means is None:
             if len(self._judged) >= MOST_SHAPES:
                 self._judged.clear()
-            line = _decode(raw)
-            means = 0 if is_idle_for_tests(line) else _TO_TESTS
-            means |= 0 if is_idle_for_job(line) else _TO_JOB
+            means = _judge(_decode(raw))
+            if means != _TO_TESTS | _TO_JOB and _NONE.search(raw):
+                means |= _judge(_decode(raw.translate(_ONES)))  # it holds for other counts, too
             self._judged[skeleton] = means
         return means
+
+
+def _judge(line: str) -> int:
+    means = 0 if is_idle_for_tests(line) else _TO_TESTS
+    return means | (0 if is_idle_for_job(line) else _TO_JOB)
 
 
 class _Skeletons(dict[bytes, bytes]):

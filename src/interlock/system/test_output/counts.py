@@ -79,12 +79,14 @@ class CountPattern(msgspec.Struct, frozen=True):
     """The line counts everything so far; others are added up."""
     outcome: bool = False
     """Another line says how many there were; this one only how they went."""
+    part: bool = False
+    """It ends a class of tests, and not a run of them."""
+    lists: bool = False
+    """Below it stand the failed tests once more."""
 
 
-def _row(
-    tool: str, rank: int, line: str, *, running: bool = False, outcome: bool = False
-) -> CountPattern:
-    return CountPattern(tool, rank, re.compile(line), running, outcome)
+def _row(tool: str, rank: int, line: str, **flags: bool) -> CountPattern:
+    return CountPattern(tool, rank, re.compile(line), **flags)
 
 
 _NUMBER_WORDS = r"(?:\d+ [a-z]+(?: [a-z]+)?(?:, |$| ))+"
@@ -98,7 +100,9 @@ ROWS = (
     _row("stestr", 1, r" - Skipped: (?P<skipped>\d+)$"),
     _row("robot", 1, r"\d+ tests?, \d+ passed, \d+ failed(?:, \d+ skipped)?$", running=True),
     _row("surefire", 3, r"Tests run: ?\d+, +Failures: ?\d+(?:, Errors: ?\d+)?(?:, \w+: ?\d+)*$"),
-    _row("surefire", 2, r"Tests run: ?\d+, +Failures: ?\d+, +Errors: ?\d+.*Time elapsed"),
+    _row(
+        "surefire", 2, r"Tests run: ?\d+, +Failures: ?\d+, +Errors: ?\d+.*Time elapsed", part=True
+    ),
     _row("surefire", 1, r"Total tests run: ?\d+, (?:Passes: ?\d+, )?Failures: ?\d+, Skips: ?\d+"),
     _row("gradle", 2, r"\W*Results: \w+ \(\d+ tests?, "),
     _row("gradle", 2, r"(?:FAILURE|SUCCESS): Executed \d+ tests? in "),
@@ -122,7 +126,7 @@ ROWS = (
         running=True,
     ),
     _row("rust", 1, r"test result: \w+\. \d+ passed; \d+ failed; \d+ ignored"),
-    _row("rust", 2, r" *Summary \[[^]]*\] +\d+ tests? run: \d+ passed"),
+    _row("rust", 2, r" *Summary \[[^]]*\] +\d+ tests? run: \d+ passed", lists=True),
     _row(
         "dotnet",
         1,
@@ -247,6 +251,16 @@ def list_count_patterns() -> list[str]:
     return [*(each.pattern for each in united), *_STEMS, *_MEANING]
 
 
+def read_run(line: str) -> tuple[str, TestCounts] | None:
+    """The tool that ends a run of tests with this line, and its counts; None if no tool does."""
+    first = find_first_row(_ANY_ROW, line) if may_count(line) else None
+    row = ROWS[first] if first is not None else None
+    found = row.line.match(line) if row else None
+    if row is None or found is None or row.part or "PASS" in found.groupdict():
+        return None
+    return row.tool, _parse_tally(found, line)
+
+
 class CountReader:
     """Summary lines in, one tally out."""
 
@@ -264,7 +278,7 @@ class CountReader:
             row = ROWS[first]
             tally = _parse_tally(found, line)
             self._add(row, msgspec.structs.replace(tally, tests=0) if row.outcome else tally)
-            return row.rank == _HIGHEST[row.tool]
+            return row.rank == _HIGHEST[row.tool] and not row.lists
         if _SUMMARY.match(line) and not _NOT_TESTS.search(line):
             counts = parse_counts(line)
             # A line that repeats the sum of all others is a total.
@@ -306,9 +320,12 @@ LINE_LIMIT = 65_536
 """Of a longer line only the beginning is read."""
 
 _CLOCK = re.compile(
-    r"\ufeff?(?:[^\t\n]{1,200}\t[^\t\n]{1,200}\t)?\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d"
+    r"\ufeff?(?:[^\t\n]{1,200}\t[^\t\n]{1,200}\t)?\ufeff?\[?\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d"
     r"(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?\]?[ ]?|\[?\d\d:\d\d:\d\d(?:\.\d{1,6})?\]?[ ]{1,2}"
 )
+_SECONDS = re.compile(r"#\d{1,4} \d{1,6}\.\d{1,3} ")
+"""A step of a container's build, and the seconds since it began."""
+_MOST_CLOCKS = 2
 _LEVELS = re.compile(
     r"(?:[ ]{0,8}\[(?:info|error|warn|warning|debug|junit|testng|exec|java|scalatest)\][ ]?){1,3}",
     re.IGNORECASE,
@@ -325,9 +342,25 @@ def compute_shape(line: str) -> bytes:
 
 
 def strip_clock(line: str) -> str:
-    """A plain line without the time that a CI server put before it."""
-    found = _CLOCK.match(line)
+    """A plain line without the times that a CI server and what runs in it put before it."""
+    for _ in range(_MOST_CLOCKS):
+        found = _CLOCK.match(line)
+        if not found:
+            break
+        line = line[found.end() :]
+    found = _SECONDS.match(line)
     return line[found.end() :] if found else line
+
+
+def count_clocks(line: str) -> int:
+    """How many times stand before a plain line."""
+    at = 0
+    for count in range(_MOST_CLOCKS):
+        found = _CLOCK.match(line, at)
+        if not found:
+            return count
+        at = found.end()
+    return _MOST_CLOCKS
 
 
 def strip_console(line: str) -> str:

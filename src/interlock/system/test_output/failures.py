@@ -66,7 +66,7 @@ _FRAME = re.compile(
 _WORDS = re.compile(r"[^\W\d_]{2}")
 _RULE = re.compile(r"[-=]{60,}$")
 _SUITE = re.compile(r"(?:Testsuite: |Running )(?P<cls>[\w.$]+)$|(?P<spec>[A-Z]\w*):$")
-_RUN_EVENT = re.compile(
+RUN_EVENT = re.compile(
     r"=== (?:RUN|CONT|NAME|PAUSE) +(?P<running>\S+)$| *--- (?:PASS|SKIP): (?P<ended>\S+) \("
     r"|\[ RUN +\] (?P<begun>\S+)|\[ +(?:OK|SKIPPED) +\] (?P<done>\S+)"
     r"|(?:FAIL|ok  |\?   )\t\S|(?:FAIL|PASS)$"
@@ -141,11 +141,11 @@ def _is_idle(line: str) -> bool:
         or "}" in line
         or may_name(line)
         or may_count(line)
-        or any(pattern.match(line) for pattern in (_RUN_EVENT, HEADING, _SUITE, _GROUP))
+        or any(pattern.match(line) for pattern in (RUN_EVENT, HEADING, _SUITE, _GROUP))
     )
 
 
-_BEGINNINGS = (_RUN_EVENT, HEADING, _SUITE, _GROUP)
+_BEGINNINGS = (RUN_EVENT, HEADING, _SUITE, _GROUP)
 
 
 def is_idle(raw: str) -> bool:
@@ -253,7 +253,7 @@ class TestLogReader:
             self._add_text(event.output.rstrip("\n"))
 
     def _add_text(self, line: str) -> None:
-        if event := _RUN_EVENT.match(line):
+        if event := RUN_EVENT.match(line):
             self._follow_run(event)
             if self.running or event["ended"]:
                 self.counting.add_line(line)
@@ -326,8 +326,7 @@ class TestLogReader:
             for key in keys if named.cls.islower() else keys - {named.class_key}:
                 self.known.setdefault(key, []).append(failure)
         if failure and row.tool in ("go", "gtest"):
-            path = f"{named.cls}.{named.name}" if row.tool == "gtest" else named.name
-            for output in self.outputs.pop(path, ()):
+            for output in self.outputs.pop(named.path, ()):
                 failure.add(output)
         # A summary whose message begins with an empty line goes on below.
         is_explained = row.block or (row.loose and not named.message)
@@ -372,7 +371,7 @@ class TestLogReader:
         self._update_place(line)
         failure = self.open
         output = self.outputs.get(self.running)
-        if output is not None and len(output) < _HEAD_LINES and not _RUN_EVENT.match(line):
+        if output is not None and len(output) < _HEAD_LINES and not RUN_EVENT.match(line):
             output.append(line)
         if not failure or (failure.size < 3 and _RULE.match(line)):
             return

@@ -49,6 +49,11 @@ class NamedTest(msgspec.Struct, frozen=True):
     """How far the line was indented, where that sets parts apart from what holds them."""
 
     @property
+    def path(self) -> str:
+        """As tools write it that name a test before it runs."""
+        return f"{self.cls}.{self.name}" if self.cls else self.name
+
+    @property
     def key(self) -> tuple[str, str]:
         """Short and long spellings of one test share it."""
         tail = re.split(r"[.$/\\:]", self.cls)[-1]
@@ -118,7 +123,12 @@ ROWS = (
         after=r"^={30,}$",
         repeats=False,
     ),
-    _row("unittest", r"(?:FAIL|ERROR): (?P<name>\S.*)$", after=r"^={30,}$", repeats=False),
+    _row(
+        "unittest",
+        r"(?:FAIL|ERROR|[A-Z]\w+(?:Error|Exception|Failure)): (?P<name>\S.*)$",
+        after=r"^={30,}$",
+        repeats=False,
+    ),
     _row("surefire", rf"{_JVM}\.(?P<name>[^.\s(\[][^.]*?|[^\s(\[]+[(\[].*?){_TIMED}"),
     _row("surefire", rf"(?P<name>\S.*?)(?<! )\({_JVM}\){_TIMED}"),
     _row("surefire", rf"(?P<name>(?!Tests run:)\S.*?){_TIMED}"),
@@ -183,17 +193,28 @@ ROWS = (
     _row("rust", r"---- (?P<name>\S+ - .* \(line \d+\)) stdout ----$"),
     _row("rust", r"test (?P<path>\S+)(?: - .*?)? \.\.\. FAILED$", split="::", block=False),
     _row("rust", r"---- (?P<path>\S+) stdout ----$", split="::"),
+    _row(
+        "rust",
+        r" +(?:FAIL|TIMEOUT|ABORT|SIG[A-Z]+) \[ *[\d.]+s\] (?:\( *\d+/\d+\) )?\S+ (?P<path>\S+)$",
+        split="::",
+    ),
     _row("gtest", r"\[ +FAILED +\] (?P<path>\w[\w/]*\.[\w/]+)\b.*\(\d+ ms\)$", split="."),
     _row(
         "phpunit",
         r"\d+\) (?P<cls>[\w\\]+)::(?P<name>\w+.*)$",
         section=r"^There (?:was|were) \d+ ",
     ),
+    _row(
+        "surefire",
+        r"\d+\) (?P<name>[\w$]+(?:\[.*\])?)\((?P<cls>[\w.$]+)\)$",
+        section=r"^There (?:was|were) \d+ ",
+    ),
     _row("examples", r"rspec (?P<file>\S+):\d+ # (?P<name>.*)$", block=False),
     _row(
         "minitest",
-        r" *(?:\d+\) )?(?P<cls>[A-Z][\w:]*)#(?P<name>test\S*?)(?::$|(?= )|$)"
-        r"(?: \[(?P<file>[^\]:]+):\d+\]:?)?",
+        r" *(?:\d+\) )?(?P<cls>[A-Z][\w:]*)#(?P<name>test\S*?(?: [^\[\]=]*?)?)"
+        r"(?::$|$| \[(?P<file>[^\]:]+):\d+\]:?)",
+        after=r" *(?:\d+\) )?(?:Failure|Error):$",
     ),
     _row("examples", r" +\d+\) test (?P<name>\S.*) \((?P<cls>[\w.]+)\)$"),
     _row(
@@ -267,7 +288,7 @@ HEADING = re.compile(
 _HINTS = (
     *(
         "FAIL",
-        "error: ",
+        "rror: ",
         "ERROR",
         "ailed",
         "●",
