@@ -28,7 +28,7 @@ _MOST_TEXT = 100_000
 _LONGEST, _LONGEST_HEADING = 1_000, 200
 _MOVED_LINES, _SAME = 5, 0.8
 """So many lines are a piece, and moved if so much of it is the same."""
-_ASIDE = re.compile(r"(?:^|/)(?:examples?|benchmarks?|docs?|scripts|website|\.github)/")
+_ASIDE = re.compile(r"(?:^|/)_?(?:examples?|benchmarks?|docs?|scripts|website|\.github)/")
 """Folders whose code no test of the product runs."""
 _FUNCTION = re.compile(
     r"^(?!(?:[a-z]+ )*class\b)(?:.*\b(?:def|func|function|fn|fun)[ *]+(?:\([^)]*\) *)?)?"
@@ -132,15 +132,24 @@ class CommitProfile:
         self.is_whole = change.whole
         self.breadth = len(commit.files) + commit.more
         """How many files it touched, tests and documents too."""
-        self.dependencies: list[DependencyChange] = read_dependency_changes(change.hunks, sources)
+        self.dependencies: list[DependencyChange] = read_dependency_changes(
+            # What examples and documents are built with, no test of the product runs on.
+            [
+                each
+                for each in change.hunks
+                if not (is_manifest(each.path) and is_auxiliary(each.path))
+            ],
+            sources,
+        )
         self.submodules = list(_read_submodules(change.hunks))
         gone = {line.strip() for hunk in change.hunks for line in hunk.removed}
-        self._functions_of = _find_changed_functions(change.hunks, sources)
-        hunks = [
-            _rename(hunk, renamed)
+        told = [
+            hunk
             for hunk in change.hunks
-            if hunk.nature == BEHAVIOUR and not _is_moved(hunk, gone)
+            if hunk.nature == BEHAVIOUR and not _is_in_comment(hunk, sources.get(hunk.path, ""))
         ]
+        self._functions_of = _find_changed_functions(told, sources)
+        hunks = [_rename(hunk, renamed) for hunk in told if not _is_moved(hunk, gone)]
         ours = [hunk for hunk in hunks if not is_auxiliary(hunk.path)]
         product = [
             hunk for hunk in ours if not is_test_name(hunk.path) and not is_manifest(hunk.path)
@@ -165,14 +174,21 @@ class CommitProfile:
             _find_surrounding_words(product)
         )
         self.line_words = stem_words(_find_words(_list_lines(product)))
-        headings = frozenset(name for hunk in product for name in _find_functions(hunk))
+        laid_out = {renamed.get(path, path) for path in self._functions_of}
+        headings = frozenset(
+            # git names the function above a change, whether or not that has ended before it.
+            name
+            for hunk in product
+            if hunk.path not in laid_out
+            for name in _find_functions(hunk)
+        )
         within = frozenset(
             name
             for path, names in self._functions_of.items()
             if not is_test_name(path) and not is_auxiliary(path)
             for name in names
         )
-        self.functions = within or headings
+        self.functions = within | headings
         """Functions of the product in which lines were changed."""
         self.parts = split_into_stems(_find_words(_list_lines(product)) | self.functions)
         self.places = frozenset(
@@ -283,7 +299,7 @@ def _find_changed_functions(
     found: dict[str, set[str]] = {}
     for hunk in hunks:
         known = definitions.get(hunk.path)
-        if known and hunk.nature == BEHAVIOUR:
+        if known:
             last = max(hunk.last, hunk.first + 1) if not hunk.added else hunk.last
             names = {each.name for each in find_enclosing(known, hunk.first, last)}
             found.setdefault(hunk.path, set()).update(names)
@@ -320,6 +336,22 @@ def rename_files(commit: Commit, renamed: Paths) -> Commit:
 
 
 _MOST_RENAMED = 5_000
+
+
+def _is_in_comment(hunk: Hunk, source: str) -> bool:
+    """Whether it only changed words inside of a comment that begins before it and ends after it, in
+    the source as the commit left it."""
+    if not source or any(
+        mark in line for line in (*hunk.removed, *hunk.added) for mark in ("/*", "*/")
+    ):
+        return False
+    above = source.split("\n", hunk.first)[: hunk.first - bool(hunk.added)]
+    for line in reversed(above):
+        if "*/" in line:
+            return False
+        if line.lstrip().startswith("/*"):
+            return True
+    return False
 
 
 def _is_moved(hunk: Hunk, gone: Collection[str]) -> bool:

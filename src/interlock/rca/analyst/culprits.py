@@ -29,6 +29,7 @@ from interlock.rca.analyst.mentions import Mentions, collect_mentions
 from interlock.rca.analyst.names import detect_language
 from interlock.rca.analyst.reasons import (
     FILE_TRAITS,
+    NAMED,
     CommitClue,
     build_origin_clue,
     build_subject_clue,
@@ -277,7 +278,7 @@ class _Inspection:
             yield CommitClue(kind, 1.0, f"it wrote {which}, {spot.path}:{spot.line}", spot.path)
         if near := scene.find_changed_location(changed):
             depth = scene.locations.index(near) + 1
-            where = FILE_TRAITS["frame" if near.function else "mention"]
+            where = FILE_TRAITS["frame"] if near.function else NAMED
             why = f"it changed lines beside {near.path}:{near.line}, which {where}"
             # Who wrote a line there need not be told to have changed what is beside it.
             yield CommitClue("beside the stack", 1 / depth, "" if near is spot else why, near.path)
@@ -297,7 +298,7 @@ class _Inspection:
             what = _tell_change(best.candidate, changed)
             yield CommitClue("named alike", best.score, what, best.candidate, named)
         if named_file := next(filter(scene.names_file, sorted(own)), ""):
-            why, named = _tell_change(named_file, changed), (FILE_TRAITS["mention"],)
+            why, named = _tell_change(named_file, changed), (NAMED,)
             yield CommitClue("named by the failure", 1.0, why, named_file, named)
         if subjects := sorted(path for path in own if scene.is_subject(path)):
             why, value = _tell_change(subjects[0], changed), 1 / math.sqrt(len(scene.subjects) or 1)
@@ -351,7 +352,9 @@ class _Inspection:
             if names := by_step.get(step):
                 names.sort(key=lambda name: (self._spread.functions[name], -len(name), name))
                 value = 1 / self._spread.functions[names[0]] / max(1, step - 2)
-                told = f"{words} {', '.join(names[:_MOST_SHARED])}" if words else ""
+                # A name that the test holds is a fact; by a name alone nobody is reached for sure.
+                sure = [name for name in names if step < 2 or not self._scene.is_ambiguous(name)]
+                told = f"{words} {', '.join(sure[:_MOST_SHARED])}" if words and sure else ""
                 yield CommitClue(kind, value, told)
                 return
 
@@ -359,21 +362,22 @@ class _Inspection:
         scene = self._scene
         yield CommitClue("likeness", scene.measure_likeness(changed))
         # A word that every change uses means nothing; one that only this change uses means much.
-        shared = scene.words & changed.words
-        share = _WORDY / (_WORDY + len(changed.words))
-        yield from _share("words of the message", shared, self._spread.words, share, "it speaks of")
-        logged = scene.log_words & changed.words
-        yield from _share(
-            "words of the log", logged, self._spread.words, share, "its log speaks of"
+        kinds = (
+            ("words of the message", scene.words & changed.words, "it speaks of"),
+            ("words of the log", scene.log_words & changed.words, "its log speaks of"),
+            (
+                "words of the test",
+                scene.find_common_words(changed) - (scene.words & changed.words),
+                "it changed code about",
+            ),
         )
-        own = scene.find_common_words(changed) - shared
+        for kind, words, what in kinds:
+            count = len(changed.product_words if kind == "words of the test" else changed.words)
+            weights = _weigh(words, self._spread.words, _WORDY / (_WORDY + count))
+            yield from _share(kind, weights, what, scene.spellings)
         share = _WORDY / (_WORDY + len(changed.product_words))
-        yield from _share(
-            "words of the test", own, self._spread.words, share, "it changed code about"
-        )
-        parts = scene.test_name_parts & changed.parts
-        words = "it shares parts of names with the test:"
-        yield from _share("parts of the name", parts, self._spread.parts, share, words)
+        parts = _weigh(scene.test_name_parts & changed.parts, self._spread.parts, share)
+        yield from _share("parts of the name", parts, "it shares parts of names with the test:", {})
         if text := next(filter(changed.contains_text, scene.quotes), ""):
             value = 1.0 if len(text) >= _LONG_QUOTE and " " in text else 0.5
             yield CommitClue("quoted", value, f"it changed the text {text!r}")
@@ -395,7 +399,9 @@ class _Inspection:
         found = [
             match
             for change in changed.dependencies
-            if (match := match_dependency(change, self._scene.dependencies))
+            if (
+                match := match_dependency(change, self._scene.dependencies, self._scene.is_own_name)
+            )
         ]
         if found:
             value, why = max(found)
@@ -441,14 +447,18 @@ def _tell_change(path: str, changed: CommitProfile) -> str:
     return f"it {'changed' if path in changed.paths else 'renamed or removed'} {path}"
 
 
+def _weigh(words: Collection[str], spread: Mapping[str, int], share: float) -> Mapping[str, float]:
+    return {word: share / spread[word] ** 2 for word in words if spread[word]}
+
+
 def _share(
-    kind: str, words: Collection[str], spread: Mapping[str, int], share: float, what: str
+    kind: str, weights: Mapping[str, float], what: str, spellings: Mapping[str, str]
 ) -> Iterator[CommitClue]:
-    weights = {word: share / spread[word] ** 2 for word in words if spread[word]}
     total = sum(weights.values())
     if total > 0:
         named = sorted(weights, key=lambda word: (-weights[word], word))[:_MOST_SHARED]
-        told = f"{what} {', '.join(named)}" if what and total > _TOLD else ""
+        said = dict.fromkeys(spellings.get(word, word) for word in named)
+        told = f"{what} {', '.join(said)}" if total > _TOLD else ""
         yield CommitClue(kind, 1 - math.exp(-total), told)
 
 

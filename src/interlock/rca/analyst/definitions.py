@@ -88,9 +88,10 @@ def find_definitions(source: str) -> tuple[Definition, ...]:
 
 
 def _heads_method(line: str, heading: re.Match[str]) -> bool:
-    """Whether it is a method's heading and no call: it opens a block, or has more before its name
-    than spaces."""
-    return line.endswith("{") or bool(line[: heading.start("method")].strip())
+    """Whether it is a method's heading and no call: it opens a block of its own, not one inside of
+    its brackets, or has more before its name than spaces."""
+    opens = line.endswith("{") and line.count("(") == line.count(")")
+    return opens or bool(line[: heading.start("method")].strip())
 
 
 def _find_quoted_lines(lines: Sequence[str]) -> frozenset[int]:
@@ -157,6 +158,10 @@ class CodeBodies:
         for name in names:
             found |= self._uses.get(name, set())
         return {name for name in found if name in self._uses}
+
+    def is_ambiguous(self, name: str) -> bool:
+        """Whether functions of several files are called so: nobody knows which is meant."""
+        return len(self.defined_in.get(name, ())) > 1
 
     def keep_defined(self, names: Iterable[str]) -> set[str]:
         return {name for name in names if name in self.defined_in}

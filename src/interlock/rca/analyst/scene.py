@@ -149,6 +149,15 @@ class FailureScene:
         return stem_words(named) | stem_words(list_words(self.test.body))
 
     @cached_property
+    def spellings(self) -> dict[str, str]:
+        """How the failure and its test write the words that are compared by their stems."""
+        found: dict[str, str] = {}
+        for text in (self._said, self._mentions.test_name, self.test.body):
+            for word in sorted(list_words(text)):
+                found.update({stem: word for stem in stem_words([word]) if stem not in found})
+        return found
+
+    @cached_property
     def _graph(self) -> ImportGraph:
         return self._repository.keep("imports", self._rev, ImportGraph)
 
@@ -157,6 +166,10 @@ class FailureScene:
         """Files that the failing test uses, by the steps that takes; itself at 0."""
         start = dict.fromkeys([self.test.path, *(spot.path for spot in self._tests)])
         return self._graph.find_reach([path for path in start if path])
+
+    def is_own_name(self, name: str) -> bool:
+        """Whether code of this repository is called so: a file, or the folder of a package."""
+        return any(detect_language(path) for path in self._graph.find_by_stem(name.casefold()))
 
     def find_use_between(self, path: str) -> str:
         """The file through which the failing test comes to use one that is two steps away; empty
@@ -284,6 +297,10 @@ class FailureScene:
             start = [name for name, at in found.items() if at in (step, 0)]
             latest = bodies.expand(start) - found.keys()
         return found
+
+    def is_ambiguous(self, function: str) -> bool:
+        """Whether several files that the test uses have a function of that name."""
+        return self._bodies.is_ambiguous(function)
 
     def judge_submodule(self, move: SubmoduleMove) -> tuple[float, str]:
         """How strongly the failure points into a submodule that was moved, and in which words."""
