@@ -80,6 +80,21 @@ def test_words_inside_of_a_comment_are_no_code(tmp_path: Path) -> None:
     assert "alters no behaviour" not in code.clues
 
 
+def test_what_documents_a_function_is_no_code(tmp_path: Path) -> None:
+    source = (
+        'def reef(sail):\n    """Reefs.\n\n    Twice.\n    """\n    text = """\n    Two.\n    """\n'
+    )
+    before = {"boat/sail.py": source}
+    words, code = judge(
+        tmp_path,
+        before,
+        {"boat/sail.py": source.replace("Twice", "Thrice")},
+        {"boat/sail.py": source.replace("Twice", "Thrice").replace("Two", "Three")},
+    )
+    assert "alters no behaviour" in words.clues
+    assert "alters no behaviour" not in code.clues, "a text is more than words to its function"
+
+
 def test_what_stands_after_a_function_is_not_in_it(tmp_path: Path) -> None:
     source = "function reef(sail) {\n  return sail / 2;\n}\n\nreef.sizes = [\n  'a'\n];\n"
     test = "const reef = require('./sail');\n\ntest('reefs', () => {\n  reef(4);\n});\n"
@@ -100,6 +115,8 @@ def test_a_call_with_a_function_in_its_brackets_is_no_heading() -> None:
     source = "Boat.prototype = {\n  reef(sail) {\n    each(sail, function (knot) {\n      tie();\n"
     source += "    });\n  },\n};\n"
     assert [each.name for each in find_definitions(source)] == ["reef"]
+    bare = "func reef() {\n\tdefer func() {\n\t\ttie()\n\t}()\n}\n"
+    assert [each.name for each in find_definitions(bare)] == ["reef"]
 
 
 def test_addresses_are_nobodys_words(tmp_path: Path) -> None:
@@ -114,8 +131,11 @@ def test_addresses_are_nobodys_words(tmp_path: Path) -> None:
 def test_words_are_told_as_the_test_writes_them(tmp_path: Path) -> None:
     test = REEF_TEST + "    assert looseKnots(Boat) == 3\n"
     before = {"boat/sail.py": SAIL, "boat/hull.py": "A = 1\n", "tests/test_sail.py": test}
-    (lead,) = judge(tmp_path, before, {"boat/hull.py": "A = looseknots\n"})
+    (lead,) = judge(tmp_path / "a", before, {"boat/hull.py": "A = looseknots\n"})
     assert "it changed code about looseKnots" in lead.why
+    failure = Failure(id="a", test_name="test_brass_knot")
+    (lead,) = judge(tmp_path / "b", before, {"boat/hull.py": "brass = 2\n"}, failure=failure)
+    assert "it shares parts of names with the test: brass" in lead.why
 
 
 def test_who_is_reached_is_only_said_of_a_name_that_one_file_has(tmp_path: Path) -> None:

@@ -59,7 +59,7 @@ WEIGHTS: Mapping[str, float] = MappingProxyType(
 """What a clue of value 1 counts, in the logarithm of the odds."""
 NOBODY = 0.16
 """The same for "none of these commits"."""
-_SLOPE, _SHIFT = 0.7, 0.8
+_SLOPE, _SHIFT = 0.7, 0.95
 """From the first lead's share to its chance, in the logarithm of the odds: fitted on projects that
 the weights were not fitted on, where the first of many weak leads was right more often than its
 share."""

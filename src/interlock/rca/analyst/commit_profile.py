@@ -339,19 +339,23 @@ _MOST_RENAMED = 5_000
 
 
 def _is_in_comment(hunk: Hunk, source: str) -> bool:
-    """Whether it only changed words inside of a comment that begins before it and ends after it, in
-    the source as the commit left it."""
-    if not source or any(
-        mark in line for line in (*hunk.removed, *hunk.added) for mark in ("/*", "*/")
-    ):
+    """Whether it only changed words inside of a comment, or of the text that documents a function,
+    that begins before it and ends after it, in the source as the commit left it."""
+    marks = _DOCUMENTING if detect_language(hunk.path) == "py" else ("/*", "*/")
+    if not source or any(mark in line for line in (*hunk.removed, *hunk.added) for mark in marks):
         return False
     above = source.split("\n", hunk.first)[: hunk.first - bool(hunk.added)]
-    for line in reversed(above):
-        if "*/" in line:
-            return False
-        if line.lstrip().startswith("/*"):
-            return True
-    return False
+    at = next((at for at in reversed(range(len(above))) if any(m in above[at] for m in marks)), -1)
+    if at < 0 or "*/" in above[at]:
+        return False
+    if "/*" in marks:
+        return above[at].lstrip().startswith("/*")
+    begins = re.match(r"\s*[rRuU]?(\"{3}|'{3})", above[at])
+    heading = next((line for line in reversed(above[:at]) if line.strip()), ":").rstrip()
+    return bool(begins) and above[at].count(begins[1] if begins else "") == 1 and heading[-1] == ":"
+
+
+_DOCUMENTING = ('"""', "'''")
 
 
 def _is_moved(hunk: Hunk, gone: Collection[str]) -> bool:

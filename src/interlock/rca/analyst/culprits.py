@@ -377,10 +377,11 @@ class _Inspection:
             yield from _share(kind, weights, what, scene.spellings)
         share = _WORDY / (_WORDY + len(changed.product_words))
         parts = _weigh(scene.test_name_parts & changed.parts, self._spread.parts, share)
-        yield from _share("parts of the name", parts, "it shares parts of names with the test:", {})
+        told = "it shares parts of names with the test:"
+        yield from _share("parts of the name", parts, told, scene.part_spellings)
         if text := next(filter(changed.contains_text, scene.quotes), ""):
             value = 1.0 if len(text) >= _LONG_QUOTE and " " in text else 0.5
-            yield CommitClue("quoted", value, f"it changed the text {text!r}")
+            yield CommitClue("quoted", value, f"it changed lines with {text!r}")
 
     def _find_missing(self, changed: CommitProfile) -> Iterator[CommitClue]:
         if name := next(filter(changed.removes_name, self._scene.missing_names), ""):

@@ -40,6 +40,8 @@ _PROSE = re.compile(r"\s*(?:\*|//|#|--|/\*|>>>|\"\"\")")
 _COMMENT = re.compile(r"\s*(?:\*|//|#|--|/\*)")
 _IDENTIFIER = re.compile(r"[^\W\d][\w$]*")
 _KINDS = {"type": True, "go": True}
+_UNNAMED = ("def", "func", "function", "fn", "fun", "sub", "lambda")
+"""What begins a function without a name is not its name."""
 _HINT = re.compile(
     r"\b(?:def|func|function|fn|fun|sub|defp|class|struct|interface|trait|enum|impl|module|record"
     r"|object|namespace|type)\b|=>|[{,()]$|\bthrows\b"
@@ -79,6 +81,8 @@ def find_definitions(source: str) -> tuple[Definition, ...]:
         may_head = not closes and _HINT.search(line) and not _PROSE.match(line)
         heading = _HEADING.match(line) if may_head else None
         group = heading.lastgroup or "" if heading else ""
+        if heading and heading[group] in _UNNAMED:
+            continue
         if heading and (group != "method" or _heads_method(line, heading)):
             opened.append((indent, heading[group].lstrip("~"), number, group in _KINDS))
     for _, name, first, is_type in opened:

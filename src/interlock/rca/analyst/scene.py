@@ -32,7 +32,7 @@ from interlock.rca.analyst.imports import ImportGraph
 from interlock.rca.analyst.line_kinds import find_complaints
 from interlock.rca.analyst.manifests import collect_dependency_mentions
 from interlock.rca.analyst.mentions import Mentions
-from interlock.rca.analyst.names import detect_language, find_subject
+from interlock.rca.analyst.names import detect_language, find_subject, split_camel_case
 from interlock.rca.analyst.stack import (
     Frame,
     StackLocation,
@@ -156,6 +156,12 @@ class FailureScene:
             for word in sorted(list_words(text)):
                 found.update({stem: word for stem in stem_words([word]) if stem not in found})
         return found
+
+    @cached_property
+    def part_spellings(self) -> dict[str, str]:
+        """The same for the parts of the test's name."""
+        parts = split_camel_case(self._mentions.test_name)
+        return {stem: part.lower() for part in reversed(parts) for stem in stem_words([part])}
 
     @cached_property
     def _graph(self) -> ImportGraph:
