@@ -151,6 +151,42 @@ def test_who_is_reached_is_only_said_of_a_name_that_one_file_has(tmp_path: Path)
     assert not any("reaches" in why for why in lead.why)
 
 
+def test_a_named_function_is_only_said_to_be_changed_if_its_file_is_meant(tmp_path: Path) -> None:
+    knot = "def splice(sail):\n    return 2\n"
+    before = {"boat/sail.py": SAIL, "boat/knot.py": knot, "boat/rope.py": knot}
+    before["tests/test_sail.py"] = (
+        "from boat import knot, rope\n\n\ndef test_reef():\n    rope.f()\n"
+    )
+    stack = 'File "boat/knot.py", line 2, in splice\n    return 2\nKeyError: 2\n'
+    failure = Failure(id="a", test_name="test_reef", message="KeyError: 2", stack=stack)
+    other, meant = judge(
+        tmp_path,
+        before,
+        {"boat/rope.py": knot.replace("return 2", "return 4")},
+        {"boat/knot.py": knot.replace("return 2", "return 4 - 2")},
+        failure=failure,
+    )
+    assert "called at once" in other.clues
+    assert not any("the failure names" in why for why in other.why)
+    assert "the failure names what it changed: splice" in meant.why
+
+
+def test_where_a_test_was_checked_out_is_no_part_of_its_name(tmp_path: Path) -> None:
+    before = {"boat/hull.js": "A = 1\n", "test/reef.js": "require('../boat/sail');\n"}
+    before["boat/sail.js"] = "A = 1\n"
+    failure = Failure(id="a", test_name="/home/harbour/nodes/test/reef.js", message="test failed")
+    place, used = judge(
+        tmp_path,
+        before,
+        {"boat/hull.js": "harbour = nodes\n"},
+        {"boat/sail.js": "A = 2\n"},
+        failure=failure,
+    )
+    assert "parts of the name" not in place.clues
+    assert "words of the test" not in place.clues
+    assert "used by the test" in used.clues, "the name is the test's file"
+
+
 def test_a_subtest_and_its_test_are_one() -> None:
     whole, part, other = (
         Failure(id=name, test_name=name, class_name="boat")

@@ -352,11 +352,23 @@ class _Inspection:
             if names := by_step.get(step):
                 names.sort(key=lambda name: (self._spread.functions[name], -len(name), name))
                 value = 1 / self._spread.functions[names[0]] / max(1, step - 2)
-                # A name that the test holds is a fact; by a name alone nobody is reached for sure.
-                sure = [name for name in names if step < 2 or not self._scene.is_ambiguous(name)]
+                sure = [name for name in names if self._is_sure(name, step, changed)]
                 told = f"{words} {', '.join(sure[:_MOST_SHARED])}" if words and sure else ""
                 yield CommitClue(kind, value, told)
                 return
+
+    def _is_sure(self, name: str, step: int, changed: CommitProfile) -> bool:
+        """Whether a function that is named or called is the one that was changed, and no other of
+        that name: it is the only one, or the file it is in is in the stack, or the test's own."""
+        scene = self._scene
+        if not scene.is_ambiguous(name):
+            return True
+        paths = {path for path, function in changed.places if function == name}
+        if step == 0:
+            return bool(paths & scene.places)
+        return step == 1 and any(
+            path in scene.subjects or scene.reach.get(path) == 1 for path in paths
+        )
 
     def _find_words(self, changed: CommitProfile) -> Iterator[CommitClue]:
         scene = self._scene
