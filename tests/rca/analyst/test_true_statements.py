@@ -171,6 +171,29 @@ def test_a_named_function_is_only_said_to_be_changed_if_its_file_is_meant(tmp_pa
     assert "the failure names what it changed: splice" in meant.why
 
 
+def test_one_line_among_many_did_not_come_with_the_test(tmp_path: Path) -> None:
+    git = GitRepo(tmp_path)
+    bare = {"boat/hull.py": "A = 1\n", "boat/sail.py": "", "tests/test_sail.py": "A = 1\n"}
+    git.commit("Begin", bare)
+    sail = "def reef(sail):\n    return sail.area / 2\n"
+    green = git.commit("Reef", {"boat/sail.py": sail, "tests/test_sail.py": REEF_TEST})
+    more = "".join(f"area_{number} = area(sail, {number})\n" for number in range(20))
+    other = git.commit("Weigh", {"boat/hull.py": f"{more}return sail.area / 2\n"})
+    planted = git.commit("Clean up", {"boat/sail.py": sail.replace("area / 2", "area / 3")})
+    more = more.replace("area(", "size(")
+    git.commit("Weigh less", {"boat/hull.py": more})
+    repository = Repository(Repo(name="boat", path=str(tmp_path)))
+    leads = rank_commits(REEF, [CommitRange(repository, repository.list_commits_since(green))])
+    told = [
+        lead.commit.hash
+        for lead in leads
+        if "it changed lines that came with the failing test" in lead.why
+    ]
+    assert told == [planted]
+    assert sum("took back" in lead.clues for lead in leads) > 1
+    assert other not in told
+
+
 def test_where_a_test_was_checked_out_is_no_part_of_its_name(tmp_path: Path) -> None:
     before = {"boat/hull.js": "A = 1\n", "test/reef.js": "require('../boat/sail');\n"}
     before["boat/sail.js"] = "A = 1\n"

@@ -59,6 +59,8 @@ _NEARLY_NAMED = 0.3
 _MANY_FILES = 32
 """A commit of more files is near to anything, and each further one makes that say less."""
 _OUT_OF_REACH = 99
+_OWN_LINES = 0.2
+"""So much of what a commit changed must have come with the failing test to be called that."""
 
 
 class CommitRange(NamedTuple):
@@ -328,8 +330,10 @@ class _Inspection:
         brought = self._scene.brought
         taken, total = changed.count_taken_back(brought)
         if taken:
+            # A line among many may stand in other places, too: only that it is alike is sure.
             why = "it changed lines that came with the failing test"
-            yield CommitClue("took back", taken / (total + 1) * brought.closeness, why)
+            told = why if taken >= _OWN_LINES * total else ""
+            yield CommitClue("took back", taken / (total + 1) * brought.closeness, told)
         if common := sorted(changed.places & brought.places):
             spread = min(self._spread.places[place] for place in common)
             path, name = next(filter(changed.is_inside, common), (common[0][0], ""))
