@@ -128,6 +128,20 @@ def test_addresses_are_nobodys_words(tmp_path: Path) -> None:
     assert "words of the test" not in lead.clues
 
 
+def test_words_of_a_comment_are_not_what_the_code_is_about(tmp_path: Path) -> None:
+    before = {"boat/sail.py": SAIL, "boat/hull.py": "A = 1\n"}
+    before["tests/test_sail.py"] = REEF_TEST + "    assert mooring(Boat) == jetty\n"
+    remark, code = judge(
+        tmp_path,
+        before,
+        {"boat/hull.py": "# the jetty\nA = 2\n"},
+        {"boat/hull.py": "# the jetty\nA = mooring\n"},
+    )
+    assert remark.clues["words of the test"], "it counts all the same"
+    assert not any("jetty" in why for why in remark.why)
+    assert "it changed code about mooring" in code.why
+
+
 def test_words_are_told_as_the_test_writes_them(tmp_path: Path) -> None:
     test = REEF_TEST + "    assert looseKnots(Boat) == 3\n"
     before = {"boat/sail.py": SAIL, "boat/hull.py": "A = 1\n", "tests/test_sail.py": test}

@@ -23,6 +23,7 @@ from interlock.rca.analyst.stack import is_test_name
 from interlock.rca.sources.git.change import BEHAVIOUR, ChangeNature, ContentChange, Hunk
 from interlock.rca.sources.git.history import ChangedFile, Commit
 from interlock.rca.sources.git.repository import Repository
+from interlock.system.file_kinds import is_comment
 
 _MOST_TEXT = 100_000
 _LONGEST, _LONGEST_HEADING = 1_000, 200
@@ -173,6 +174,10 @@ class CommitProfile:
         self.product_words = stem_words(_find_changed_words(product)) | stem_words(
             _find_surrounding_words(product)
         )
+        self.code_words = stem_words(_find_words(_list_code(product))) | stem_words(
+            _find_words(hunk.inside for hunk in product)
+        )
+        """Words of its lines that are no comments, and of the headings these stand below."""
         self.line_words = stem_words(_find_words(_list_lines(product)))
         laid_out = {renamed.get(path, path) for path in self._functions_of}
         headings = frozenset(
@@ -368,6 +373,12 @@ def _is_moved(hunk: Hunk, gone: Collection[str]) -> bool:
 def _list_lines(hunks: Iterable[Hunk]) -> Iterator[str]:
     for hunk in hunks:
         yield from _drop_generated((*hunk.removed, *hunk.added))
+
+
+def _list_code(hunks: Iterable[Hunk]) -> Iterator[str]:
+    for hunk in hunks:
+        lines = _drop_generated((*hunk.removed, *hunk.added))
+        yield from (line for line in lines if not is_comment(line, hunk.path))
 
 
 def _drop_generated(lines: Iterable[str]) -> Iterator[str]:

@@ -390,11 +390,12 @@ class _Inspection:
         for kind, words, what in kinds:
             count = len(changed.product_words if kind == "words of the test" else changed.words)
             weights = _weigh(words, self._spread.words, _WORDY / (_WORDY + count))
-            yield from _share(kind, weights, what, scene.spellings)
+            meant = changed.code_words if kind == "words of the test" else weights.keys()
+            yield from _share(kind, weights, what, scene.spellings, meant)
         share = _WORDY / (_WORDY + len(changed.product_words))
         parts = _weigh(scene.test_name_parts & changed.parts, self._spread.parts, share)
         told = "it shares parts of names with the test:"
-        yield from _share("parts of the name", parts, told, scene.part_spellings)
+        yield from _share("parts of the name", parts, told, scene.part_spellings, parts.keys())
         if text := next(filter(changed.contains_text, scene.quotes), ""):
             value = 1.0 if len(text) >= _LONG_QUOTE and " " in text else 0.5
             yield CommitClue("quoted", value, f"it changed lines with {text!r}")
@@ -469,13 +470,18 @@ def _weigh(words: Collection[str], spread: Mapping[str, int], share: float) -> M
 
 
 def _share(
-    kind: str, weights: Mapping[str, float], what: str, spellings: Mapping[str, str]
+    kind: str,
+    weights: Mapping[str, float],
+    what: str,
+    spellings: Mapping[str, str],
+    meant: Collection[str],
 ) -> Iterator[CommitClue]:
+    """All the words count, and those that are `meant` are told."""
     total = sum(weights.values())
     if total > 0:
-        named = sorted(weights, key=lambda word: (-weights[word], word))[:_MOST_SHARED]
-        said = dict.fromkeys(spellings.get(word, word) for word in named)
-        told = f"{what} {', '.join(said)}" if total > _TOLD else ""
+        named = sorted(weights.keys() & meant, key=lambda word: (-weights[word], word))
+        said = dict.fromkeys(spellings.get(word, word) for word in named[:_MOST_SHARED])
+        told = f"{what} {', '.join(said)}" if said and total > _TOLD else ""
         yield CommitClue(kind, 1 - math.exp(-total), told)
 
 
