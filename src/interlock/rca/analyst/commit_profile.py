@@ -134,13 +134,7 @@ class CommitProfile:
         self.breadth = len(commit.files) + commit.more
         """How many files it touched, tests and documents too."""
         self.dependencies: list[DependencyChange] = read_dependency_changes(
-            # What examples and documents are built with, no test of the product runs on.
-            [
-                each
-                for each in change.hunks
-                if not (is_manifest(each.path) and is_auxiliary(each.path))
-            ],
-            sources,
+            _drop_foreign_manifests(change.hunks), sources
         )
         self.submodules = list(_read_submodules(change.hunks))
         gone = {line.strip() for hunk in change.hunks for line in hunk.removed}
@@ -171,29 +165,8 @@ class CommitProfile:
         self._hunks = hunks
         brought = _find_changed_words(product or hunks)
         self.words = stem_words(brought) | stem_words(re.findall(r"\w+", commit.subject))
-        self.product_words = stem_words(_find_changed_words(product)) | stem_words(
-            _find_surrounding_words(product)
-        )
-        self.code_words = stem_words(_find_words(_list_code(product))) | stem_words(
-            _find_words(hunk.inside for hunk in product)
-        )
-        """Words of its lines that are no comments, and of the headings these stand below."""
-        self.line_words = stem_words(_find_words(_list_lines(product)))
-        laid_out = {renamed.get(path, path) for path in self._functions_of}
-        headings = frozenset(
-            # git names the function above a change, whether or not that has ended before it.
-            name
-            for hunk in product
-            if hunk.path not in laid_out
-            for name in _find_functions(hunk)
-        )
-        within = frozenset(
-            name
-            for path, names in self._functions_of.items()
-            if not is_test_name(path) and not is_auxiliary(path)
-            for name in names
-        )
-        self.functions = within | headings
+        self._read_words(product)
+        self.functions = self._list_functions(product, renamed)
         """Functions of the product in which lines were changed."""
         self.parts = split_into_stems(_find_words(_list_lines(product)) | self.functions)
         self.places = frozenset(
@@ -205,6 +178,32 @@ class CommitProfile:
         self._text = "\n".join(_list_lines(product))[:_MOST_TEXT]
         if self.nature.is_behavioural and _is_only_rename(commit, hunks):
             self.nature = ChangeNature("moved", "it only follows a file to its new name")
+
+    def _read_words(self, product: Sequence[Hunk]) -> None:
+        self.product_words = stem_words(_find_changed_words(product)) | stem_words(
+            _find_surrounding_words(product)
+        )
+        self.line_words = stem_words(_find_words(_list_lines(product)))
+        self.code_words = stem_words(_find_words(_list_code(product))) | stem_words(
+            _find_words(hunk.inside for hunk in product)
+        )
+        """Words of its lines that are no comments, and of the headings these stand below."""
+
+    def _list_functions(self, product: Sequence[Hunk], renamed: Paths) -> frozenset[str]:
+        laid_out = {renamed.get(path, path) for path in self._functions_of}
+        headings = frozenset(
+            # git names the function above a change, whether or not that has ended before it.
+            name
+            for hunk in product
+            if hunk.path not in laid_out
+            for name in _find_functions(hunk)
+        )
+        return headings | frozenset(
+            name
+            for path, names in self._functions_of.items()
+            if not is_test_name(path) and not is_auxiliary(path)
+            for name in names
+        )
 
     def is_inside(self, place: tuple[str, str]) -> bool:
         """Whether the layout of the source says that lines of that function were changed. Where a
@@ -260,6 +259,11 @@ class CommitProfile:
     def contains_text(self, text: str) -> bool:
         """Whether it put that text in, or took it away."""
         return text in self._text
+
+
+def _drop_foreign_manifests(hunks: Iterable[Hunk]) -> list[Hunk]:
+    """Without what examples and documents are built with: no test of the product runs on that."""
+    return [hunk for hunk in hunks if not (is_manifest(hunk.path) and is_auxiliary(hunk.path))]
 
 
 class SubmoduleMove(msgspec.Struct, frozen=True):
