@@ -231,7 +231,9 @@ class FailureClues:
             others = [
                 self._look_alone(other.case_no, other.case_id, other.failure)
                 for other in self._representatives
-                if other.case_id != case_id and other.family != self._find_family(ask)
+                if other.case_id != case_id
+                and other.family != self._find_family(ask)
+                and not is_one_test(failure, other.failure)
             ]
             found = self._add_only_commit(ask, weigh_with_others(own, others))
             _keep_newest(self._leads, ask.case_no, found)
@@ -322,6 +324,13 @@ class FailureClues:
     def list_suspects(self, cause: Rca) -> tuple[Suspect, ...]:
         """The commits that a cause's own investigation suspects."""
         return read_investigated_suspects(self._hooks.connection, cause.case_no)
+
+
+def is_one_test(one: Failure, other: Failure) -> bool:
+    """Whether one is a part of the other: a test that fails because its subtest does is no second
+    witness."""
+    names = sorted((one.test_name, other.test_name), key=len)
+    return one.class_name == other.class_name and names[1].startswith(f"{names[0]}/")
 
 
 _MOST_KEPT = 200

@@ -295,7 +295,7 @@ def test_a_text_that_the_message_quotes_leads_to_who_changed_it(sample: SampleRe
     sample.git.commit("Trim", {"rig/sail.py": SAIL.replace("/ knots", "/ (knots + 1)")})
     first = sample.leads(CHECK)[0]
     assert first.commit.hash == planted
-    assert "it changed the text 'heavy enough'" in first.why
+    assert "it changed lines with 'heavy enough'" in first.why
 
 
 def test_who_only_indents_the_line_that_failed_did_not_write_it(sample: SampleRepository) -> None:

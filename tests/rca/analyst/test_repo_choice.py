@@ -151,6 +151,9 @@ def missed(found: CulpritLead) -> CulpritLead:
         (lead(0.9, "yard.yaml"), "unknown", "unknown"),
         (missed(lead(0.9, "yard.yaml")), "unknown", "product"),
         (lead(0.9, "README.md"), "product", "product"),
+        (lead(0.6, "hull/keel.py"), "automation", "product"),
+        (lead(0.4, "hull/keel.py"), "automation", "automation"),
+        (lead(0.9, "tests/test_keel.py"), "automation", "automation"),
         (None, "product", "product"),
     ],
 )

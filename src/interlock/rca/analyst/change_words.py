@@ -22,6 +22,7 @@ skipping identical leading trailing characters diff show full
 """
 _NOISE = frozenset(_NOISE_TEXT.split()) | COMMON_WORDS
 _WORD = re.compile(r"[^\W\d]\w*")
+_ADDRESS = re.compile(r"\w+://[^\s'\"`<>)]+")
 _QUOTED = re.compile(
     r"'([^'\n]{6,80})'|\"([^\"\n]{6,80})\"|`([^`\n]{6,80})`|\u201c([^\u201d\n]{4,80})\u201d|\u00ab([^\u00bb\n]{4,80})\u00bb"
 )
@@ -61,9 +62,13 @@ def stem_words(words: Iterable[str]) -> frozenset[str]:
         stem
         for word in plain
         if word not in _NOISE
-        for stem in (split_unspaced(word) if not word.isascii() else (word.removesuffix("s"),))
+        for stem in (split_unspaced(word) if not word.isascii() else (_strip_plural(word),))
         if len(stem) > 3 or (len(stem) > 1 and not stem.isascii())
     )
+
+
+def _strip_plural(word: str) -> str:
+    return word if word.endswith("ss") else word.removesuffix("s")
 
 
 def split_into_stems(words: Iterable[str]) -> frozenset[str]:
@@ -90,8 +95,9 @@ def find_missing_names(text: str) -> list[str]:
 
 
 def list_words(text: str) -> frozenset[str]:
-    """All names and words of a text, as they are written."""
-    return frozenset(_WORD.findall(text))
+    """All names and words of a text, as they are written; without those of addresses, which are
+    made of other people's."""
+    return frozenset(_WORD.findall(_ADDRESS.sub(" ", text)))
 
 
 class SourceExcerpt(msgspec.Struct, frozen=True):

@@ -23,12 +23,13 @@ from interlock.rca.analyst.stack import is_test_name
 from interlock.rca.sources.git.change import BEHAVIOUR, ChangeNature, ContentChange, Hunk
 from interlock.rca.sources.git.history import ChangedFile, Commit
 from interlock.rca.sources.git.repository import Repository
+from interlock.system.file_kinds import is_comment
 
 _MOST_TEXT = 100_000
 _LONGEST, _LONGEST_HEADING = 1_000, 200
 _MOVED_LINES, _SAME = 5, 0.8
 """So many lines are a piece, and moved if so much of it is the same."""
-_ASIDE = re.compile(r"(?:^|/)(?:examples?|benchmarks?|docs?|scripts|website|\.github)/")
+_ASIDE = re.compile(r"(?:^|/)_?(?:examples?|benchmarks?|docs?|scripts|website|\.github)/")
 """Folders whose code no test of the product runs."""
 _FUNCTION = re.compile(
     r"^(?!(?:[a-z]+ )*class\b)(?:.*\b(?:def|func|function|fn|fun)[ *]+(?:\([^)]*\) *)?)?"
@@ -132,15 +133,18 @@ class CommitProfile:
         self.is_whole = change.whole
         self.breadth = len(commit.files) + commit.more
         """How many files it touched, tests and documents too."""
-        self.dependencies: list[DependencyChange] = read_dependency_changes(change.hunks, sources)
+        self.dependencies: list[DependencyChange] = read_dependency_changes(
+            _drop_foreign_manifests(change.hunks), sources
+        )
         self.submodules = list(_read_submodules(change.hunks))
         gone = {line.strip() for hunk in change.hunks for line in hunk.removed}
-        self._functions_of = _find_changed_functions(change.hunks, sources)
-        hunks = [
-            _rename(hunk, renamed)
+        told = [
+            hunk
             for hunk in change.hunks
-            if hunk.nature == BEHAVIOUR and not _is_moved(hunk, gone)
+            if hunk.nature == BEHAVIOUR and not _is_in_comment(hunk, sources.get(hunk.path, ""))
         ]
+        self._functions_of = _find_changed_functions(told, sources)
+        hunks = [_rename(hunk, renamed) for hunk in told if not _is_moved(hunk, gone)]
         ours = [hunk for hunk in hunks if not is_auxiliary(hunk.path)]
         product = [
             hunk for hunk in ours if not is_test_name(hunk.path) and not is_manifest(hunk.path)
@@ -161,18 +165,8 @@ class CommitProfile:
         self._hunks = hunks
         brought = _find_changed_words(product or hunks)
         self.words = stem_words(brought) | stem_words(re.findall(r"\w+", commit.subject))
-        self.product_words = stem_words(_find_changed_words(product)) | stem_words(
-            _find_surrounding_words(product)
-        )
-        self.line_words = stem_words(_find_words(_list_lines(product)))
-        headings = frozenset(name for hunk in product for name in _find_functions(hunk))
-        within = frozenset(
-            name
-            for path, names in self._functions_of.items()
-            if not is_test_name(path) and not is_auxiliary(path)
-            for name in names
-        )
-        self.functions = within or headings
+        self._read_words(product)
+        self.functions = self._list_functions(product, renamed)
         """Functions of the product in which lines were changed."""
         self.parts = split_into_stems(_find_words(_list_lines(product)) | self.functions)
         self.places = frozenset(
@@ -184,6 +178,32 @@ class CommitProfile:
         self._text = "\n".join(_list_lines(product))[:_MOST_TEXT]
         if self.nature.is_behavioural and _is_only_rename(commit, hunks):
             self.nature = ChangeNature("moved", "it only follows a file to its new name")
+
+    def _read_words(self, product: Sequence[Hunk]) -> None:
+        self.product_words = stem_words(_find_changed_words(product)) | stem_words(
+            _find_surrounding_words(product)
+        )
+        self.line_words = stem_words(_find_words(_list_lines(product)))
+        self.code_words = stem_words(_find_words(_list_code(product))) | stem_words(
+            _find_words(hunk.inside for hunk in product)
+        )
+        """Words of its lines that are no comments, and of the headings these stand below."""
+
+    def _list_functions(self, product: Sequence[Hunk], renamed: Paths) -> frozenset[str]:
+        laid_out = {renamed.get(path, path) for path in self._functions_of}
+        headings = frozenset(
+            # git names the function above a change, whether or not that has ended before it.
+            name
+            for hunk in product
+            if hunk.path not in laid_out
+            for name in _find_functions(hunk)
+        )
+        return headings | frozenset(
+            name
+            for path, names in self._functions_of.items()
+            if not is_test_name(path) and not is_auxiliary(path)
+            for name in names
+        )
 
     def is_inside(self, place: tuple[str, str]) -> bool:
         """Whether the layout of the source says that lines of that function were changed. Where a
@@ -241,6 +261,11 @@ class CommitProfile:
         return text in self._text
 
 
+def _drop_foreign_manifests(hunks: Iterable[Hunk]) -> list[Hunk]:
+    """Without what examples and documents are built with: no test of the product runs on that."""
+    return [hunk for hunk in hunks if not (is_manifest(hunk.path) and is_auxiliary(hunk.path))]
+
+
 class SubmoduleMove(msgspec.Struct, frozen=True):
     """A submodule that was set to another commit."""
 
@@ -283,7 +308,7 @@ def _find_changed_functions(
     found: dict[str, set[str]] = {}
     for hunk in hunks:
         known = definitions.get(hunk.path)
-        if known and hunk.nature == BEHAVIOUR:
+        if known:
             last = max(hunk.last, hunk.first + 1) if not hunk.added else hunk.last
             names = {each.name for each in find_enclosing(known, hunk.first, last)}
             found.setdefault(hunk.path, set()).update(names)
@@ -322,6 +347,26 @@ def rename_files(commit: Commit, renamed: Paths) -> Commit:
 _MOST_RENAMED = 5_000
 
 
+def _is_in_comment(hunk: Hunk, source: str) -> bool:
+    """Whether it only changed words inside of a comment, or of the text that documents a function,
+    that begins before it and ends after it, in the source as the commit left it."""
+    marks = _DOCUMENTING if detect_language(hunk.path) == "py" else ("/*", "*/")
+    if not source or any(mark in line for line in (*hunk.removed, *hunk.added) for mark in marks):
+        return False
+    above = source.split("\n", hunk.first)[: hunk.first - bool(hunk.added)]
+    at = next((at for at in reversed(range(len(above))) if any(m in above[at] for m in marks)), -1)
+    if at < 0 or "*/" in above[at]:
+        return False
+    if "/*" in marks:
+        return above[at].lstrip().startswith("/*")
+    begins = re.match(r"\s*[rRuU]?(\"{3}|'{3})", above[at])
+    heading = next((line for line in reversed(above[:at]) if line.strip()), ":").rstrip()
+    return bool(begins) and above[at].count(begins[1] if begins else "") == 1 and heading[-1] == ":"
+
+
+_DOCUMENTING = ('"""', "'''")
+
+
 def _is_moved(hunk: Hunk, gone: Collection[str]) -> bool:
     """Whether it only puts in, in one piece, lines that the commit took away elsewhere."""
     added = [line.strip() for line in hunk.added if line.strip()]
@@ -332,6 +377,12 @@ def _is_moved(hunk: Hunk, gone: Collection[str]) -> bool:
 def _list_lines(hunks: Iterable[Hunk]) -> Iterator[str]:
     for hunk in hunks:
         yield from _drop_generated((*hunk.removed, *hunk.added))
+
+
+def _list_code(hunks: Iterable[Hunk]) -> Iterator[str]:
+    for hunk in hunks:
+        lines = _drop_generated((*hunk.removed, *hunk.added))
+        yield from (line for line in lines if not is_comment(line, hunk.path))
 
 
 def _drop_generated(lines: Iterable[str]) -> Iterator[str]:

@@ -29,6 +29,7 @@ from interlock.rca.analyst.mentions import Mentions, collect_mentions
 from interlock.rca.analyst.names import detect_language
 from interlock.rca.analyst.reasons import (
     FILE_TRAITS,
+    NAMED,
     CommitClue,
     build_origin_clue,
     build_subject_clue,
@@ -58,6 +59,8 @@ _NEARLY_NAMED = 0.3
 _MANY_FILES = 32
 """A commit of more files is near to anything, and each further one makes that say less."""
 _OUT_OF_REACH = 99
+_OWN_LINES = 0.2
+"""So much of what a commit changed must have come with the failing test to be called that."""
 
 
 class CommitRange(NamedTuple):
@@ -277,7 +280,7 @@ class _Inspection:
             yield CommitClue(kind, 1.0, f"it wrote {which}, {spot.path}:{spot.line}", spot.path)
         if near := scene.find_changed_location(changed):
             depth = scene.locations.index(near) + 1
-            where = FILE_TRAITS["frame" if near.function else "mention"]
+            where = FILE_TRAITS["frame"] if near.function else NAMED
             why = f"it changed lines beside {near.path}:{near.line}, which {where}"
             # Who wrote a line there need not be told to have changed what is beside it.
             yield CommitClue("beside the stack", 1 / depth, "" if near is spot else why, near.path)
@@ -297,7 +300,7 @@ class _Inspection:
             what = _tell_change(best.candidate, changed)
             yield CommitClue("named alike", best.score, what, best.candidate, named)
         if named_file := next(filter(scene.names_file, sorted(own)), ""):
-            why, named = _tell_change(named_file, changed), (FILE_TRAITS["mention"],)
+            why, named = _tell_change(named_file, changed), (NAMED,)
             yield CommitClue("named by the failure", 1.0, why, named_file, named)
         if subjects := sorted(path for path in own if scene.is_subject(path)):
             why, value = _tell_change(subjects[0], changed), 1 / math.sqrt(len(scene.subjects) or 1)
@@ -327,8 +330,10 @@ class _Inspection:
         brought = self._scene.brought
         taken, total = changed.count_taken_back(brought)
         if taken:
+            # A line among many may stand in other places, too: only that it is alike is sure.
             why = "it changed lines that came with the failing test"
-            yield CommitClue("took back", taken / (total + 1) * brought.closeness, why)
+            told = why if taken >= _OWN_LINES * total else ""
+            yield CommitClue("took back", taken / (total + 1) * brought.closeness, told)
         if common := sorted(changed.places & brought.places):
             spread = min(self._spread.places[place] for place in common)
             path, name = next(filter(changed.is_inside, common), (common[0][0], ""))
@@ -351,32 +356,49 @@ class _Inspection:
             if names := by_step.get(step):
                 names.sort(key=lambda name: (self._spread.functions[name], -len(name), name))
                 value = 1 / self._spread.functions[names[0]] / max(1, step - 2)
-                told = f"{words} {', '.join(names[:_MOST_SHARED])}" if words else ""
+                sure = [name for name in names if self._is_sure(name, step, changed)]
+                told = f"{words} {', '.join(sure[:_MOST_SHARED])}" if words and sure else ""
                 yield CommitClue(kind, value, told)
                 return
+
+    def _is_sure(self, name: str, step: int, changed: CommitProfile) -> bool:
+        """Whether a function that is named or called is the one that was changed, and no other of
+        that name: it is the only one, or the file it is in is in the stack, or the test's own."""
+        scene = self._scene
+        if not scene.is_ambiguous(name):
+            return True
+        paths = {path for path, function in changed.places if function == name}
+        if step == 0:
+            return bool(paths & scene.places)
+        return step == 1 and any(
+            path in scene.subjects or scene.reach.get(path) == 1 for path in paths
+        )
 
     def _find_words(self, changed: CommitProfile) -> Iterator[CommitClue]:
         scene = self._scene
         yield CommitClue("likeness", scene.measure_likeness(changed))
         # A word that every change uses means nothing; one that only this change uses means much.
-        shared = scene.words & changed.words
-        share = _WORDY / (_WORDY + len(changed.words))
-        yield from _share("words of the message", shared, self._spread.words, share, "it speaks of")
-        logged = scene.log_words & changed.words
-        yield from _share(
-            "words of the log", logged, self._spread.words, share, "its log speaks of"
+        kinds = (
+            ("words of the message", scene.words & changed.words, "it speaks of"),
+            ("words of the log", scene.log_words & changed.words, "its log speaks of"),
+            (
+                "words of the test",
+                scene.find_common_words(changed) - (scene.words & changed.words),
+                "it changed code about",
+            ),
         )
-        own = scene.find_common_words(changed) - shared
+        for kind, words, what in kinds:
+            count = len(changed.product_words if kind == "words of the test" else changed.words)
+            weights = _weigh(words, self._spread.words, _WORDY / (_WORDY + count))
+            meant = changed.code_words if kind == "words of the test" else weights.keys()
+            yield from _share(kind, weights, what, scene.spellings, meant)
         share = _WORDY / (_WORDY + len(changed.product_words))
-        yield from _share(
-            "words of the test", own, self._spread.words, share, "it changed code about"
-        )
-        parts = scene.test_name_parts & changed.parts
-        words = "it shares parts of names with the test:"
-        yield from _share("parts of the name", parts, self._spread.parts, share, words)
+        parts = _weigh(scene.test_name_parts & changed.parts, self._spread.parts, share)
+        told = "it shares parts of names with the test:"
+        yield from _share("parts of the name", parts, told, scene.part_spellings, parts.keys())
         if text := next(filter(changed.contains_text, scene.quotes), ""):
             value = 1.0 if len(text) >= _LONG_QUOTE and " " in text else 0.5
-            yield CommitClue("quoted", value, f"it changed the text {text!r}")
+            yield CommitClue("quoted", value, f"it changed lines with {text!r}")
 
     def _find_missing(self, changed: CommitProfile) -> Iterator[CommitClue]:
         if name := next(filter(changed.removes_name, self._scene.missing_names), ""):
@@ -395,7 +417,9 @@ class _Inspection:
         found = [
             match
             for change in changed.dependencies
-            if (match := match_dependency(change, self._scene.dependencies))
+            if (
+                match := match_dependency(change, self._scene.dependencies, self._scene.is_own_name)
+            )
         ]
         if found:
             value, why = max(found)
@@ -441,14 +465,23 @@ def _tell_change(path: str, changed: CommitProfile) -> str:
     return f"it {'changed' if path in changed.paths else 'renamed or removed'} {path}"
 
 
+def _weigh(words: Collection[str], spread: Mapping[str, int], share: float) -> Mapping[str, float]:
+    return {word: share / spread[word] ** 2 for word in words if spread[word]}
+
+
 def _share(
-    kind: str, words: Collection[str], spread: Mapping[str, int], share: float, what: str
+    kind: str,
+    weights: Mapping[str, float],
+    what: str,
+    spellings: Mapping[str, str],
+    meant: Collection[str],
 ) -> Iterator[CommitClue]:
-    weights = {word: share / spread[word] ** 2 for word in words if spread[word]}
+    """All the words count, and those that are `meant` are told."""
     total = sum(weights.values())
     if total > 0:
-        named = sorted(weights, key=lambda word: (-weights[word], word))[:_MOST_SHARED]
-        told = f"{what} {', '.join(named)}" if what and total > _TOLD else ""
+        named = sorted(weights.keys() & meant, key=lambda word: (-weights[word], word))
+        said = dict.fromkeys(spellings.get(word, word) for word in named[:_MOST_SHARED])
+        told = f"{what} {', '.join(said)}" if said and total > _TOLD else ""
         yield CommitClue(kind, 1 - math.exp(-total), told)
 
 

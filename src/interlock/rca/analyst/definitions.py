@@ -40,6 +40,8 @@ _PROSE = re.compile(r"\s*(?:\*|//|#|--|/\*|>>>|\"\"\")")
 _COMMENT = re.compile(r"\s*(?:\*|//|#|--|/\*)")
 _IDENTIFIER = re.compile(r"[^\W\d][\w$]*")
 _KINDS = {"type": True, "go": True}
+_UNNAMED = ("def", "func", "function", "fn", "fun", "sub", "lambda")
+"""What begins a function without a name is not its name."""
 _HINT = re.compile(
     r"\b(?:def|func|function|fn|fun|sub|defp|class|struct|interface|trait|enum|impl|module|record"
     r"|object|namespace|type)\b|=>|[{,()]$|\bthrows\b"
@@ -79,6 +81,8 @@ def find_definitions(source: str) -> tuple[Definition, ...]:
         may_head = not closes and _HINT.search(line) and not _PROSE.match(line)
         heading = _HEADING.match(line) if may_head else None
         group = heading.lastgroup or "" if heading else ""
+        if heading and heading[group] in _UNNAMED:
+            continue
         if heading and (group != "method" or _heads_method(line, heading)):
             opened.append((indent, heading[group].lstrip("~"), number, group in _KINDS))
     for _, name, first, is_type in opened:
@@ -88,9 +92,10 @@ def find_definitions(source: str) -> tuple[Definition, ...]:
 
 
 def _heads_method(line: str, heading: re.Match[str]) -> bool:
-    """Whether it is a method's heading and no call: it opens a block, or has more before its name
-    than spaces."""
-    return line.endswith("{") or bool(line[: heading.start("method")].strip())
+    """Whether it is a method's heading and no call: it opens a block of its own, not one inside of
+    its brackets, or has more before its name than spaces."""
+    opens = line.endswith("{") and line.count("(") == line.count(")")
+    return opens or bool(line[: heading.start("method")].strip())
 
 
 def _find_quoted_lines(lines: Sequence[str]) -> frozenset[int]:
@@ -157,6 +162,10 @@ class CodeBodies:
         for name in names:
             found |= self._uses.get(name, set())
         return {name for name in found if name in self._uses}
+
+    def is_ambiguous(self, name: str) -> bool:
+        """Whether functions of several files are called so: nobody knows which is meant."""
+        return len(self.defined_in.get(name, ())) > 1
 
     def keep_defined(self, names: Iterable[str]) -> set[str]:
         return {name for name in names if name in self.defined_in}

@@ -6,7 +6,7 @@ its name.
 """
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -260,9 +260,10 @@ def _split_module(name: str) -> set[str]:
 
 
 def match_dependency(
-    change: DependencyChange, mentions: DependencyMentions
+    change: DependencyChange, mentions: DependencyMentions, is_own: Callable[[str], bool]
 ) -> tuple[float, str] | None:
-    """How strongly a failure points at a changed dependency, and in which words."""
+    """How strongly a failure points at a changed dependency, and in which words. A name that
+    `is_own` is met wherever the project's own code is: it must be missing, or in the stack."""
     names = normalize_dependency(change.name)
     if names & mentions.missing:
         return 1.0, f"{change.sentence}, and that is what is missing"
@@ -274,6 +275,7 @@ def match_dependency(
             each == version or version.startswith(f"{each}.") for each in mentions.runtimes
         ):
             return 0.6, f"{change.sentence}, which the failure ran on"
-    if re.sub(r"[^a-z0-9]", "", re.split(r"[/:]", change.name.lower())[-1]) in mentions.words:
+    last = re.split(r"[/:]", change.name.lower())[-1]
+    if re.sub(r"[^a-z0-9]", "", last) in mentions.words and not is_own(last):
         return 0.5, f"{change.sentence}, which the failure names"
     return None

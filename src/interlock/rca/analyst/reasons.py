@@ -9,10 +9,12 @@ FILE_TRAITS: Mapping[str, str] = {
     "subject": "is what the test is named after",
     "alike": "is named like the test",
     "words": "shares words with the test or the message",
-    "mention": "is named by the failure",
+    "mention": "has the name of something in the failure",
     "package": "lies beside the test",
 }
 """What a file has to do with the failure, as it follows "which"."""
+NAMED = "is named by the failure"
+"""Of a file whose whole name the failure says, or a place in it."""
 _NAMED_AFTER = "is what the test's file is named after"
 _USED = "is used by the test's file"
 _VAGUE = FILE_TRAITS["words"]

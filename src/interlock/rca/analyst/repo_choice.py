@@ -90,10 +90,17 @@ def judge_by_leads(
     not the product; one that changed the product's code, its settings or its dependencies did break
     that. Which commit of the product it was need not be known for that. `roles` are those of the
     repositories; where commits were searched and none can alter anything, a product that is only
-    thought to be broken is in doubt."""
-    if kind.category not in ("product", "unknown"):
+    thought to be broken is in doubt. Tests that are only thought to be broken are not if a commit
+    of the product stands out."""
+    is_guess = kind.category == "automation" and kind.confidence < _SURE_LEAD
+    if kind.category not in ("product", "unknown") and not is_guess:
         return kind
-    if is_searched and kind.confidence < _SURE_LEAD and all(lead.is_inert for lead in leads):
+    if (
+        is_searched
+        and not is_guess
+        and kind.confidence < _SURE_LEAD
+        and all(lead.is_inert for lead in leads)
+    ):
         why = "nothing that alters behaviour changed"
         return FaultKind(category="unknown", code=UNSURE, confidence=kind.confidence, why=why)
     chances = {"product": 0.0, "automation": 0.0}
@@ -107,7 +114,7 @@ def judge_by_leads(
         commit = first["automation"].commit.hash[:12]
         why = f"{commit} changed tests alone"
         return FaultKind(category="automation", code="ab001", confidence=_BROKE_THERE, why=why)
-    if kind.category == "unknown" and chances["product"] >= CLEAR_SUSPECT:
+    if kind.category != "product" and chances["product"] >= CLEAR_SUSPECT:
         lead = first["product"]
         why = f"{lead.commit.hash[:12]} changed {lead.path}"
         chance = min(_SURE_LEAD, chances["product"])

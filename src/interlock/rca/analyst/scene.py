@@ -32,7 +32,7 @@ from interlock.rca.analyst.imports import ImportGraph
 from interlock.rca.analyst.line_kinds import find_complaints
 from interlock.rca.analyst.manifests import collect_dependency_mentions
 from interlock.rca.analyst.mentions import Mentions
-from interlock.rca.analyst.names import detect_language, find_subject
+from interlock.rca.analyst.names import detect_language, find_subject, split_camel_case
 from interlock.rca.analyst.stack import (
     Frame,
     StackLocation,
@@ -112,7 +112,7 @@ class FailureScene:
             if spot.line in writers:
                 self._blamed.setdefault(writers[spot.line], spot)
         self.test_name_parts = split_into_stems(
-            re.findall(r"[^\W\d]\w*", mentions.test_name.partition("[")[0])
+            re.findall(r"[^\W\d]\w*", _drop_folders(mentions.test_name).partition("[")[0])
         )
         """The parts of its name."""
         frames = (*mentions.frames, *mentions.other_frames)
@@ -145,8 +145,24 @@ class FailureScene:
     @cached_property
     def test_words(self) -> frozenset[str]:
         """What the failing test is about."""
-        named = re.findall(r"\w+", self._mentions.test_name)
+        named = re.findall(r"\w+", _drop_folders(self._mentions.test_name))
         return stem_words(named) | stem_words(list_words(self.test.body))
+
+    @cached_property
+    def spellings(self) -> dict[str, str]:
+        """How the failure and its test write the words that are compared by their stems."""
+        found: dict[str, str] = {}
+        for text in (self.test.body, self._mentions.test_name, self._said):
+            counts = Counter(re.findall(r"[^\W\d]\w*", text))
+            for word in sorted(counts, key=lambda word: (-counts[word], word)):
+                found.update({stem: word for stem in stem_words([word]) if stem not in found})
+        return found
+
+    @cached_property
+    def part_spellings(self) -> dict[str, str]:
+        """The same for the parts of the test's name."""
+        parts = split_camel_case(_drop_folders(self._mentions.test_name))
+        return {stem: part.lower() for part in reversed(parts) for stem in stem_words([part])}
 
     @cached_property
     def _graph(self) -> ImportGraph:
@@ -157,6 +173,10 @@ class FailureScene:
         """Files that the failing test uses, by the steps that takes; itself at 0."""
         start = dict.fromkeys([self.test.path, *(spot.path for spot in self._tests)])
         return self._graph.find_reach([path for path in start if path])
+
+    def is_own_name(self, name: str) -> bool:
+        """Whether code of this repository is called so: a file, or the folder of a package."""
+        return any(detect_language(path) for path in self._graph.find_by_stem(name.casefold()))
 
     def find_use_between(self, path: str) -> str:
         """The file through which the failing test comes to use one that is two steps away; empty
@@ -244,7 +264,7 @@ class FailureScene:
         sources = (
             (1.0, self.test.body),
             (1.5, self.test.focus),
-            (1.5, self._mentions.test_name),
+            (1.5, _drop_folders(self._mentions.test_name)),
             (1.0, self.message[:2_000]),
         )
         found: dict[str, float] = {}
@@ -284,6 +304,10 @@ class FailureScene:
             start = [name for name, at in found.items() if at in (step, 0)]
             latest = bodies.expand(start) - found.keys()
         return found
+
+    def is_ambiguous(self, function: str) -> bool:
+        """Whether several files that the test uses have a function of that name."""
+        return self._bodies.is_ambiguous(function)
 
     def judge_submodule(self, move: SubmoduleMove) -> tuple[float, str]:
         """How strongly the failure points into a submodule that was moved, and in which words."""
@@ -353,6 +377,13 @@ class FailureScene:
     def find_common_words(self, changed: CommitProfile) -> frozenset[str]:
         """What the failure and the code that was changed are both about."""
         return (self.test_words & changed.product_words) | (self.words & changed.line_words)
+
+
+def _drop_folders(test_name: str) -> str:
+    """Some runners name a test by the place of its file: where that was checked out means
+    nothing."""
+    is_path = "/" in test_name and " " not in test_name and detect_language(test_name)
+    return test_name.rpartition("/")[2] if is_path else test_name
 
 
 def _find_product_functions(mentions: Mentions) -> frozenset[str]:

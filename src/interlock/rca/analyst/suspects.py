@@ -146,9 +146,16 @@ def _find_file_subjects(mentions: Mentions) -> frozenset[str]:
 
 
 def find_mention_clues(mentions: Mentions, known: Sequence[CulpritCandidate]) -> Iterator[Clue]:
-    named = set(_IDENTIFIER.findall(f"{mentions.message[:2_000]} {mentions.test_name}"))
+    said = f"{mentions.message[:2_000]} {mentions.test_name}"
+    named = set(_IDENTIFIER.findall(said))
     for candidate in known:
-        if candidate.title in named:
+        if candidate.title not in named:
+            continue
+        # Of what stands for its folder, `folder.thing` names the thing.
+        is_whole = candidate.title == candidate.leaf or re.search(
+            rf"(?<![\w$]){re.escape(candidate.title)}(?![\w$]|\.\w)", said
+        )
+        if is_whole:
             yield "mention", candidate.text, 1.0
 
 

@@ -94,7 +94,8 @@ def _find_called(lines: Sequence[str], line: int, name: str) -> int:
 
 def _find_file(failure: Failure, repository: Repository, rev: str) -> str:
     """The file that the report names, or the one that is called like the test's class."""
-    for word in (failure.file, failure.code_ref.partition(":")[0], failure.class_name):
+    named = failure.test_name if "/" in failure.test_name else ""
+    for word in (failure.file, failure.code_ref.partition(":")[0], failure.class_name, named):
         if not word or " " in word:
             continue
         found = [match.path for match in repository.find_files(word, rev)]
