@@ -244,6 +244,7 @@ def analyze(
     """Find the causes of failing tests. Run it again to continue with new failures and answers."""
     if server:
         _analyze_on_server(server, sources, suite, token_file, json=json)
+    gc.set_threshold(_COLLECT_AFTER)
     project = open_project(db)
     intakes = analysis.read_launches(sources, suite, rp_key, echo_note, job_exit)
     name = suite or analysis.name_suite(sources, intakes)
@@ -265,6 +266,10 @@ def analyze(
         _announce_new_failures(found, count)
         result = _work_and_show(project, connection, taken, pool, folder, waits, json=json)
     exit_with(result)
+
+
+_COLLECT_AFTER = 50_000
+"""New objects between two looks for cycles: an analysis makes very many, hardly any in cycles."""
 
 
 def _analyze_on_server(

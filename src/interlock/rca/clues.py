@@ -107,6 +107,8 @@ class FailureClues:
         self._hooks = hooks
         self._leads: dict[int, list[CulpritLead]] = {}
         self._alone: dict[int, list[CulpritLead]] = {}
+        self._located: tuple[int, dict[str, list[StackLocation]]] = (0, {})
+        """Where the stack of the case that was last asked about leads, by repository."""
 
     def find_kind(self, ask: Ask, failure: Failure) -> FaultKind:
         """The kind by the words of the failure; where it breaks may tell more than they do."""
@@ -218,9 +220,14 @@ class FailureClues:
         return rank_repos(places)
 
     def locate_frames(self, ask: Ask, failure: Failure, name: str) -> list[StackLocation]:
+        if self._located[0] != ask.case_no:
+            self._located = (ask.case_no, {})
+        found = self._located[1]
         repository = self._hooks.workspace.repositories.get(name)
-        tested = self._hooks.workspace.find_tested(name, self._hooks.find_launch(ask.case_no))
-        return locate_frames(failure, repository, tested) if repository else []
+        if repository is not None and name not in found:
+            tested = self._hooks.workspace.find_tested(name, self._hooks.find_launch(ask.case_no))
+            found[name] = locate_frames(failure, repository, tested)
+        return found.get(name, [])
 
     def find_leads(self, ask: Ask, failure: Failure) -> Sequence[CulpritLead]:
         """The commits of all repositories that may have brought a failure, beside each other, with

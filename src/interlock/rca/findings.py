@@ -5,7 +5,7 @@ Told outside are only reviewed cases with an item of their own.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from sys import intern
 from typing import Any, NamedTuple
 
@@ -90,12 +90,19 @@ def read_findings(
                 question_id=asked.get(case.case_no, 0),
                 inherited=case.rca is not None and case.rca.case_no not in own,
             )
-            for case in cases
+            for case in _take_each(cases)
         ),
         dispatches=run.spent.dispatches,
         tokens=run.spent.tokens,
         money=run.spent.money,
     )
+
+
+def _take_each(cases: list[SuiteCase]) -> Iterator[SuiteCase]:
+    """Each in turn, and then no more: of a very red night, cases and findings are too much."""
+    cases.reverse()
+    while cases:
+        yield cases.pop()
 
 
 _MANY = 20_000

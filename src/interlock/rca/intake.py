@@ -44,6 +44,7 @@ class KnownFailures(msgspec.Struct, frozen=True):
 class _NewFailure(msgspec.Struct, frozen=True):
     failure: Failure
     traits: Traits
+    fingerprint: str
     content: str
 
 
@@ -139,9 +140,7 @@ def begin_cases(
     failures = [
         decode_failure(case.case_id, {**case.input, "id": case.case_id}) for case in written
     ]
-    new_failures = [
-        _NewFailure(failure, extract_traits(failure), hash_failure(failure)) for failure in failures
-    ]
+    new_failures = [_describe_failure(failure, hash_failure(failure)) for failure in failures]
     family_of = _assign_families(new_failures, ())
     failed = [
         _make_case(case.case_id, new, family_of[new.content], case)
@@ -168,7 +167,12 @@ def _filter_new(failures: Iterable[Failure], known: Collection[str]) -> Iterator
         content = hash_failure(failure)
         if content not in seen:
             seen.add(content)
-            yield _NewFailure(failure, extract_traits(failure), content)
+            yield _describe_failure(failure, content)
+
+
+def _describe_failure(failure: Failure, content: str) -> _NewFailure:
+    # Together: both read the same stack, and mask the same message.
+    return _NewFailure(failure, extract_traits(failure), compute_fingerprint(failure), content)
 
 
 def _assign_families(
@@ -205,7 +209,7 @@ def _make_case(
         priority=given.priority if given else 0,
         needs=given.needs if given else (),
         failure=failure,
-        fingerprint=compute_fingerprint(failure),
+        fingerprint=new.fingerprint,
         error_pattern=mask_text(failure.message)[:_LONGEST_PATTERN],
         test_name_pattern=mask_text(failure.test_name)[:_LONGEST_PATTERN],
         bands=compute_bands(new.traits),

@@ -8,7 +8,7 @@ so many at once say how many before each round of dispatches.
 """
 
 import heapq
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from hashlib import blake2b
 
@@ -223,8 +223,11 @@ class Outbox:
             if carrier in self._forgetful:
                 self._drop_prompts(asks)
 
-    def _drop_prompts(self, asks: Iterable[Ask]) -> None:
-        """Questions to people may be many, and may stay open for days."""
+    def _drop_prompts(self, asks: Sequence[Ask]) -> None:
+        """Questions to people may be many, and may stay open for days. All went to one carrier."""
+        carrier = self._carriers[asks[0].role]
+        if not (isinstance(carrier, ForgetsPrompts) and carrier.forgets_prompts()):
+            return
         for ask in asks:
             if ask.dispatch_id in self._open:
                 self._open[ask.dispatch_id] = msgspec.structs.replace(ask, prompt="")

@@ -67,6 +67,38 @@ def test_any_bytes_say_the_same(lines: list[bytes]) -> None:
     assert scan_log(io.BytesIO(raw)) == read_slowly(raw)
 
 
+GO_NAMES = ["TestCart", "TestCart/of", "TestError", "TestExit", "Test/build/exit1", "T...Failed"]
+GO_NAMES += ["Test/step/failed3", "Test[1]:", "Failed!x", "TestPr\u00e9", "Test/a|b", "of_1=2"]
+GO_LINES = [
+    *("=== RUN   {}", "=== PAUSE {}", "=== CONT  {}", "=== NAME  {}", "--- PASS: {} (0.01s)"),
+    *("    --- PASS: {} (0.00s)", "--- SKIP: {} (0.00s)", "--- FAIL: {} (1.20s)", "--- PASS: {}"),
+    *("10:11:12 === RUN   {}", "    a_test.go:7: the {}", "    a_test.go:7: E123 {}", "PASS"),
+    *(
+        "    a.go:7: | b.py:3: E501 {}",
+        "a.go:7:1: {}",
+        "    a_test.go:7: Cart:",
+        "FAIL\ta/{}\t0.2s",
+    ),
+    *("ok  \ta/{}\t0.2s", "BUILD SUCCESSFUL", "    --- FAIL: {} (0.10s)", "  the cart at 12", ""),
+]
+GO_TEST = st.tuples(st.sampled_from(GO_NAMES), st.sampled_from(["", "of 12", *GO_LINES])).map(
+    lambda it: f"=== RUN   {it[0]}\n{it[1].format('x')}\n--- PASS: {it[0]} (0.01s)"
+)
+GO_LINE = st.builds(str.format, st.sampled_from(GO_LINES), st.sampled_from(GO_NAMES))
+
+
+@given(st.lists(st.one_of(GO_TEST, GO_LINE, st.sampled_from(LINES)), max_size=40))
+def test_tests_of_go_say_the_same(lines: list[str]) -> None:
+    raw = "\n".join(lines * 2).encode()
+    assert scan_log(io.BytesIO(raw)) == read_slowly(raw)
+
+
+def test_a_group_named_inside_of_a_passing_test_is_heard() -> None:
+    raw = b"=== RUN   TestA\nCart:\n--- PASS: TestA (0.01s)\n[info] - adds *** FAILED ***\n"
+    (failed,) = scan_log(io.BytesIO(raw)).tests.failures
+    assert (failed.class_name, failed.test_name) == ("Cart", "adds")
+
+
 def test_lines_without_end_are_cut() -> None:
     raw = b"x" * (4 * LINE_LIMIT) + b" failed\nmake: *** [all] Error 1\n" + b"y" * (9 * LINE_LIMIT)
     assert scan_log(io.BytesIO(raw)) == read_slowly(raw)

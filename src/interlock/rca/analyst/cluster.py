@@ -90,12 +90,7 @@ def _join_links(known: Sequence[Traits]) -> list[int]:
     """For each its family's head. Links are taken best first, so no order of theirs matters."""
     heads = list(range(len(known)))
     members = {at: [at] for at in heads}
-    before = -1
-    for link in sorted(_find_links(known)):
-        if link == before:
-            continue
-        before = link
-        one, other = divmod(link % len(known) ** 2, len(known))
+    for one, other in _sort_links(_find_links(known), len(known)):
         left, right = heads[one], heads[other]
         if left == right or not _are_alike_as_groups(known, members[left], members[right]):
             continue
@@ -123,19 +118,28 @@ def _sample_members(members: list[int]) -> list[int]:
     return [members[at * (len(members) - 1) // max(1, count - 1)] for at in range(count)]
 
 
-def _find_links(known: Sequence[Traits]) -> "array[int]":
+_Links = defaultdict[int, "array[int]"]
+
+
+def _sort_links(links: _Links, count: int) -> Iterator[tuple[int, int]]:
+    """The pairs, those that are most alike first; all at once are much to hold."""
+    for near in sorted(links):
+        for link in sorted(set(links.pop(near))):
+            yield divmod(link % count**2, count)
+
+
+def _find_links(known: Sequence[Traits]) -> _Links:
     """Pairs that are alike enough, among those that share a band; some come twice. Each is one
     number, for there may be millions: by how much it falls short of a score of 1, then the one,
-    then the other."""
+    then the other. They are grouped by the first digits."""
     partners = [array("I") for _ in known]
-    links = array("q")  # up to four million failures
+    links: _Links = defaultdict(lambda: array("q"))  # up to four million failures
 
     def compare(one: int, other: int) -> bool:
         score = score_similarity(known[one], known[other], JOIN_THRESHOLD)
         if score:
-            links.append(
-                (_WHOLE - round(score * _WHOLE)) * len(known) ** 2 + one * len(known) + other
-            )
+            short = _WHOLE - round(score * _WHOLE)
+            links[short // _GROUP].append(short * len(known) ** 2 + one * len(known) + other)
         return bool(score)
 
     for block in _find_blocks(known):
@@ -153,6 +157,7 @@ def _find_links(known: Sequence[Traits]) -> "array[int]":
 
 _WHOLE = 1_000_000
 """Scores have six digits."""
+_GROUP = 1_000
 
 
 def _find_blocks(known: Sequence[Traits]) -> Iterable[tuple[int, ...]]:

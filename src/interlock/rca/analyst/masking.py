@@ -9,6 +9,7 @@ same whenever and wherever it fails alike.
 import hashlib
 import posixpath
 import re
+from functools import lru_cache
 
 from interlock.rca.analyst.stack import filter_own_frames, read_frames
 from interlock.rca.records import Failure
@@ -66,8 +67,14 @@ _NUMBER = re.compile(
 _DIGIT = re.compile(r"\d")
 
 
+@lru_cache(maxsize=32)
 def mask_text(text: str) -> str:
-    """`text` with all that is volatile replaced; the same number of lines."""
+    """`text` with all that is volatile replaced; the same number of lines. A failure's message is
+    asked for several times in a row."""
+    return _mask(text)
+
+
+def _mask(text: str) -> str:
     text = strip_colours(text)
     if "/" in text or "\\" in text:
         if "://" in text:
@@ -86,7 +93,7 @@ def mask_text(text: str) -> str:
 
 def mask_line(line: str) -> str:
     """One line masked, without the blanks around it."""
-    return mask_text(line).strip()
+    return _mask(line).strip()
 
 
 def _mask_path(found: re.Match[str]) -> str:

@@ -8,7 +8,7 @@ one. They make recall among a million symptoms a look-up, and are the same in ev
 import math
 import re
 from collections.abc import Iterator, Mapping
-from functools import lru_cache
+from functools import cache, lru_cache
 from hashlib import blake2b
 from typing import TypeVar
 
@@ -112,7 +112,7 @@ def extract_traits(failure: Failure) -> Traits:
     masked_text = " ".join(mask_text(message[: 4 * MAX_MESSAGE_LENGTH]).split())[
         :MAX_MESSAGE_LENGTH
     ]
-    places = _share(tuple(dict.fromkeys(frame.place for frame in own)))
+    places = _share(tuple(dict.fromkeys(_share(frame.place) for frame in own)))
     kind = failure.type[:MAX_NAME_LENGTH].strip()
     text = " ".join((kind, masked_text, *places[:MAX_FRAMES])).strip()
     return Traits(
@@ -120,9 +120,9 @@ def extract_traits(failure: Failure) -> Traits:
         message=message[: 4 * MAX_MESSAGE_LENGTH].strip(),
         masked=_share(masked_text),
         text=_share(text),
-        names=frozenset(split_name(class_name) | split_name(test_name)),
+        names=_share(frozenset(split_name(class_name) | split_name(test_name))),
         places=places,
-        lined=tuple(dict.fromkeys(map(_format_lined_frame, own))),
+        lined=_share(tuple(dict.fromkeys(map(_format_lined_frame, own)))),
         innermost=next(
             (_format_lined_frame(frame) for frame in own if not is_test_frame(frame)), ""
         ),
@@ -288,7 +288,8 @@ def _weigh_text(one: Traits, other: Traits) -> float:
 
 
 def _format_lined_frame(frame: Frame) -> str:
-    return f"{frame.place}:{frame.line}"
+    place: str = _share(f"{frame.place}:{frame.line}")
+    return place
 
 
 def _is_same_test(one: Traits, other: Traits) -> bool:
@@ -311,17 +312,19 @@ def _compute_weighted_overlap(one: tuple[str, ...], other: tuple[str, ...]) -> f
     """Overlap of two lists in which the first counts most: one, a half, a third…"""
     if not one or not other:
         return 0.0
-    left, of_left = _weigh_places(one)
-    right, of_right = _weigh_places(other)
-    both = sum([min(left[place], right[place]) for place in left if place in right])
-    return both / (of_left + of_right - both)
+    ranks = _rank_places(one)
+    both = sum([1 / max(ranks[place], at) for at, place in enumerate(other, 1) if place in ranks])
+    return both / (_sum_weights(len(one)) + _sum_weights(len(other)) - both)
 
 
-@lru_cache(maxsize=16_384)
-def _weigh_places(places: tuple[str, ...]) -> tuple[Mapping[str, float], float]:
-    """What each place counts, and all of them."""
-    found = {place: 1 / at for at, place in enumerate(places, 1)}
-    return found, sum(found.values())
+@lru_cache(maxsize=1_024)
+def _rank_places(places: tuple[str, ...]) -> Mapping[str, int]:
+    return {place: at for at, place in enumerate(places, 1)}
+
+
+@cache
+def _sum_weights(count: int) -> float:
+    return sum(1 / at for at in range(1, count + 1))
 
 
 BAND_ROWS = 3

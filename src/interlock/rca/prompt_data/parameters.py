@@ -108,9 +108,7 @@ def build_parameters(
         found["failure"] |= _fence_texts(subject, pieces)
     found["data"] = {name: pieces[name].text if name in pieces else "" for name in BLOCKS}
     found["missing"] = _list_missing(subject)
-    found["guards"] = _describe_guards(
-        select_guards(subject.family.short, _find_conditions(subject, found, pieces))
-    )
+    found["guards"] = _describe_guards(_select_holding_guards(subject, found, pieces))
     found["notes"] = _write_notes(subject, found, pieces)
     names = (*_GROUPS, "data", "missing", "guards", "notes")
     return {name: found[name] for name in names if name in wanted}
@@ -232,25 +230,29 @@ def _list_missing(subject: PromptSubject) -> list[str]:
     return [name for name, value in facts if not value]
 
 
-def _find_conditions(
+def _select_holding_guards(
     subject: PromptSubject, found: Mapping[str, Any], pieces: Mapping[str, FencedText]
-) -> set[str]:
-    """The conditions of guards that hold here."""
+) -> Sequence[PromptGuard]:
+    """The guards of the step whose conditions hold here; no others are looked into."""
     it, launch = subject.failure, subject.launch
     texts = (it.message, it.stack, it.log)
-    cut = any(pieces[name].cut for name in _TEXTS.values() if name in pieces)
-    holds = {
-        "cut": it.log_truncated or cut,
-        "no_log": not it.log.strip(),
-        "noise": any(is_noisy(text) for text in texts),
-        "missing": bool(found["missing"]),
-        "candidates": bool(subject.history.symptoms or subject.history.prior_rcas),
-        "siblings": subject.siblings_total > 0,
-        "timeout_words": any(word in text for text in map(_lower_ends, texts) for word in _TIMEOUT),
-        "many_skipped": _has_many_skipped(subject),
-        "no_git": launch is None or not (launch.branch or launch.commit),
+    holds: dict[str, Callable[[], Any]] = {
+        "cut": lambda: (
+            it.log_truncated or any(pieces[name].cut for name in _TEXTS.values() if name in pieces)
+        ),
+        "no_log": lambda: not it.log.strip(),
+        "noise": lambda: any(is_noisy(text) for text in texts),
+        "missing": lambda: found["missing"],
+        "candidates": lambda: subject.history.symptoms or subject.history.prior_rcas,
+        "siblings": lambda: subject.siblings_total > 0,
+        "timeout_words": lambda: any(
+            word in text for text in map(_lower_ends, texts) for word in _TIMEOUT
+        ),
+        "many_skipped": lambda: _has_many_skipped(subject),
+        "no_git": lambda: launch is None or not (launch.branch or launch.commit),
     }
-    return {name for name, value in holds.items() if value}
+    able = select_guards(subject.family.short, holds)
+    return [guard for guard in able if not guard.condition or holds[guard.condition]()]
 
 
 def _lower_ends(text: str) -> str:

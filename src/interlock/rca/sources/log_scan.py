@@ -27,6 +27,7 @@ _BLOCK = 1 << 18
 _DIGITS = b"0123456789"
 _SLASHES = bytes.maketrans(b"/", b" ")
 _NAME_ENDS = (b":", b":\r")
+_LINE_ENDS = (b":\n", b":\r\n")
 _ZEROS = bytes.maketrans(b"123456789", b"000000000")
 _NONE = re.compile(rb"(?<![\d.:,])0(?![\d.:])")
 """A count of nothing."""
@@ -47,6 +48,33 @@ _WORD = re.compile(
 )
 """In small letters and without digits: a word without this means nothing to any reader."""
 _CLOCK = re.compile(r"[\[(]?-*t?::[.,]?z?[\])]?$|-*t::[.,]?(?:z|[+-]:?)?$")
+
+_GO_NAME = rb"[\w/.#,=+-]{1,500}"
+_GO_ALONE = rb"""
+    ^===\ RUN\ +(?P<alone>%b)\n (?:(?!===\ |---\ )[^\n]*\n)* ---\ PASS:\ (?P=alone)\ \([\d.]+s\)\n
+""" % (_GO_NAME)
+_GO_LINE = rb"""
+    ^===\ (?:RUN|CONT|NAME|PAUSE)\ +(?P<begun>%b)\n
+    | ^\ *---\ (?:PASS|SKIP):\ (?P<ended>%b)\ \([\d.]+s\)\n
+""" % (_GO_NAME, _GO_NAME)
+_GO_EVENT = re.compile(
+    rb"(?P<each>(?:%b)+) | %b | ^\ *---\ FAIL:" % (_GO_ALONE, _GO_LINE), re.MULTILINE | re.VERBOSE
+)
+"""Tests that passed one after the other; one that begins or ends, perhaps inside of another."""
+_GO_LINES = re.compile(_GO_LINE, re.MULTILINE | re.VERBOSE)
+_GO_WORDS = (b"exit", b"returned", b"failed", b"...")
+"""The name of a test that holds none of these looks like nothing else to any reader."""
+_GO_PLACE = re.compile(rb"^[ \t]+[\w./-]+\.go:\d+: ", re.MULTILINE)
+"""Where in its source a test says something. Without the indent it would be a compiler's."""
+
+
+class _PassedTests(msgspec.Struct, frozen=True):
+    """A part of a log of `go test -v` in which every test that begins ends well."""
+
+    start: int
+    end: int
+    in_order: bool
+    """Whether each has ended before the next begins: then it can be cut in two."""
 
 
 class LogScan(msgspec.Struct, frozen=True):
@@ -77,8 +105,44 @@ class _Scanner:
         self._judged: dict[bytes, int] = {}
         """To which readers a line with that skeleton means something."""
 
+    @property
+    def is_listening(self) -> bool:
+        return self.tests.is_listening or self.job.is_listening
+
     def add_block(self, block: bytes) -> None:
         """Whole lines, each ended but perhaps the last."""
+        at = 0
+        waiting = list(_find_passed(block))[::-1] if b"--- " in block else []
+        while waiting:
+            passed = waiting.pop()
+            if at < passed.start:
+                self._add_lines(block[at : passed.start])
+                at = passed.start
+            if not self.is_listening and self._skip_passed(block[at : passed.end]):
+                at = passed.end
+            elif cut := _find_cut(block, passed, is_first=self.is_listening):
+                waiting.append(msgspec.structs.replace(passed, start=cut))
+                waiting.append(msgspec.structs.replace(passed, end=cut))
+            else:
+                self._add_lines(block[at : passed.end])
+                at = passed.end
+        self._add_lines(block[at:])
+
+    def _skip_passed(self, passed: bytes) -> bool:
+        """Whether only the number of these tests matters: then they are counted, no more."""
+        said = _GO_PLACE.sub(b"", _GO_LINES.sub(b"", passed))
+        words = said.translate(_SLASHES, _DIGITS).split()
+        is_heard = any(map(passed.__contains__, (*_GO_WORDS, *_LINE_ENDS)))
+        if is_heard or not (self._dead.issuperset(words) or self._are_dead(words)):
+            return False
+        last = passed[passed.rfind(b"\n", 0, -1) + 1 :]
+        self.tests.skip_passed(
+            passed.count(b"--- PASS: "), passed.count(b"--- SKIP: "), _decode(last)
+        )
+        self.job.skip_lines(passed.count(b"\n"))
+        return True
+
+    def _add_lines(self, block: bytes) -> None:
         tests, job, idle = self.tests, self.job, self._idle
         lines = block.split(b"\n")
         shapes = block.translate(None, _DIGITS).split(b"\n")
@@ -87,7 +151,7 @@ class _Scanner:
         # A path is a word that comes once; its parts come again and again.
         parts = block.translate(_SLASHES, _DIGITS).split(b"\n")
         knows = self._dead.issuperset
-        is_listening = tests.is_listening or job.is_listening
+        is_listening = self.is_listening
         skipped, is_blank = 0, True
         for raw, shape, part in zip(lines, shapes, parts, strict=False):
             if not is_listening:
@@ -113,7 +177,7 @@ class _Scanner:
                 job.add_line(line)
             else:
                 job.skip_lines(1)
-            is_listening = tests.is_listening or job.is_listening
+            is_listening = self.is_listening
         self._skip(skipped, is_blank=is_blank)
 
     def _skip(self, count: int, *, is_blank: bool) -> None:
@@ -202,6 +266,34 @@ def _compile_asked() -> re.Pattern[str]:
 
 _LONG = 4
 _NO_LETTERS = re.compile(r"\\u[0-9a-fA-F]{4}|\\.|\(\?P<\w+>|\(\?i")
+
+
+def _find_passed(block: bytes) -> Iterator[_PassedTests]:
+    """Parts in which no test is left open."""
+    start, running = 0, set[bytes]()
+    for found in _GO_EVENT.finditer(block):
+        if found["each"]:
+            if not running:
+                yield _PassedTests(found.start(), found.end(), in_order=True)
+            continue
+        if not running:
+            start = found.start()
+        if found["begun"]:
+            running.add(found["begun"])
+        elif found["ended"]:
+            running.discard(found["ended"])
+            if not running:
+                yield _PassedTests(start, found.end(), in_order=False)
+        else:
+            running.clear()
+
+
+def _find_cut(block: bytes, passed: _PassedTests, *, is_first: bool) -> int:
+    """Where a part may be cut in two, behind its first test or in its middle; 0 if nowhere."""
+    if not passed.in_order:
+        return 0
+    middle = passed.start if is_first else (passed.start + passed.end) // 2
+    return block.find(b"\n=== RUN ", middle, passed.end) + 1
 
 
 def _decode(raw: bytes) -> str:

@@ -204,6 +204,7 @@ def find_first_row(united: re.Pattern[str], line: str) -> int | None:
     return int(found.lastgroup[3:]) if found and found.lastgroup else None
 
 
+_GO_TEST = next(row for row in ROWS if row.tool == "go" and "PASS" in row.line.groupindex)
 _ANY_ROW = unite_patterns(row.line for row in ROWS)
 _HIGHEST = {row.tool: row.rank for row in sorted(ROWS, key=lambda row: row.rank)}
 _STEMS = (
@@ -290,6 +291,10 @@ class CountReader:
         key = (row.tool, row.rank)
         before = TestCounts() if row.running else self._sums.get(key, TestCounts())
         self._sums[key] = add_counts((before, tally))
+
+    def add_go_tests(self, passed: int, skipped: int) -> None:
+        """So many lines said of a test of Go that it passed or was skipped."""
+        self._add(_GO_TEST, TestCounts(tests=passed + skipped, skipped=skipped))
 
     def has_counts(self, tool: str) -> bool:
         """Whether some line says how many tests of this tool there were."""
