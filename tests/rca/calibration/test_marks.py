@@ -101,53 +101,6 @@ def test_m3_and_m4_share_the_cases() -> None:
     assert of("M4", world, *outcome).value == pytest.approx(1 / 3)
 
 
-TRIAGED = {
-    "rca_id": "R",
-    "expected_triage": {"symptom_category": "product"},
-    "expected_resolve": {},
-    "expected_invest": {"evidence_refs": ["core:a.c:f", "core:b.c:g"]},
-}
-OWNER = {
-    "actual_category": "product",
-    "actual_selected_repos": ["core", "herring"],
-    "actual_evidence_refs": ["core:a.c:f"],
-    "actual_path": ["F0", "F1", "F2", "F3", "F4", "F5", "F6"],
-}
-RECALLED = {
-    "actual_recall_hit": True,
-    "actual_recall_case": "C1",
-    "actual_path": ["F0", "F5", "F6"],
-}
-
-
-@pytest.mark.parametrize(
-    ("metric", "told"), [("M2", 1.0), ("M9", 0.5), ("M10", 1.0), ("M12", 0.5), ("M13", 1.0)]
-)
-def test_a_recall_that_nobody_expected_tells_what_the_report_tells(
-    metric: str, told: float
-) -> None:
-    world = scenario(TRIAGED, TRIAGED, R={"relevant_repos": ["core"]})
-    found = of(metric, world, OWNER, RECALLED)
-    assert (found.value, found.cases) == (told, 2)
-
-
-@pytest.mark.parametrize("metric", ["M2", "M12"])
-def test_a_recall_to_a_case_that_is_wrong_is_wrong(metric: str) -> None:
-    world = scenario(TRIAGED, TRIAGED, R={})
-    wrong = {**OWNER, "actual_category": "infra", "actual_evidence_refs": ["core:c.c:h"]}
-    assert of(metric, world, wrong, RECALLED).value == 0.0
-
-
-def test_a_recall_says_nothing_of_its_own_triage_or_where_it_was_expected() -> None:
-    world = scenario(TRIAGED, TRIAGED, R={})
-    overturned = {**RECALLED, "actual_path": ["F0", "F5", "F1"], "actual_category": "infra"}
-    assert of("M2", world, OWNER, overturned).value == 0.5
-    assert of("M2", world, OWNER, {**RECALLED, "actual_recall_case": "C9"}).value == 0.5
-    expected = scenario(TRIAGED, {"rca_id": "R", "expect_recall_hit": True}, R={})
-    assert of("M13", expected, OWNER, RECALLED).cases == 1
-    assert of("M9", expected, OWNER, RECALLED).cases == 1
-
-
 def test_m4_takes_a_recall_to_the_true_cause_for_right() -> None:
     world = scenario(*[{"rca_id": name} for name in ("R", "R", "Q")], {}, R={}, Q={})
     recalled = {"actual_recall_hit": True, "actual_recall_case": "C1"}

@@ -176,44 +176,11 @@ def score_cases(
     """Each result held against its labels, in the scenario's order."""
     rules = read_metrics().find_edition(edition)
     complete = align_results(scenario, results)
-    told = _read_recalled_causes(scenario, complete)
-    marks = make_marks(scenario, told, same_path_is_found=rules.same_path_is_found)
+    marks = make_marks(scenario, complete, same_path_is_found=rules.same_path_is_found)
     return tuple(
         _score_case(scenario, case, result, marks)
         for case, result in zip(scenario.cases, complete, strict=True)
     )
-
-
-def _read_recalled_causes(
-    scenario: Scenario, results: Sequence[RcaCaseResult]
-) -> tuple[RcaCaseResult, ...]:
-    """The results as a report tells them: of a failure that was recalled where nobody expected it,
-    the category, the repositories and the evidence are those of the case whose cause it is. Where a
-    recall is expected, nothing of that is asked."""
-    by_id = {result.case_id: result for result in results}
-    return tuple(
-        result
-        if case.expect_recall_hit or not (owner := _find_owner(result, by_id))
-        else use_scenario_words(
-            scenario,
-            case,
-            msgspec.structs.replace(
-                result,
-                actual_category=owner.actual_category,
-                actual_selected_repos=owner.actual_selected_repos,
-                actual_evidence_refs=owner.actual_evidence_refs,
-            ),
-        )
-        for case, result in zip(scenario.cases, results, strict=True)
-    )
-
-
-def _find_owner(
-    result: RcaCaseResult, results: Mapping[str, RcaCaseResult]
-) -> RcaCaseResult | None:
-    """Whose cause was recalled, where that was all that was asked about the case."""
-    recalled = result.actual_recall_hit and "F1" not in result.actual_path
-    return results.get(result.actual_recall_case) if recalled else None
 
 
 def _score_case(
