@@ -34,25 +34,29 @@ rules:
   - {at: judge, to: done}
 otherwise: {to: dropped}
 """
-# It answers at once, but for the first step of some cases: those wait for a file of theirs.
+# It answers at once, but for the first step of some cases: those wait for a file of theirs, or for
+# the end of the test, since a worker that was killed cannot end its agents.
 AGENT = """\
 #!/bin/sh
 echo "$1 $INTERLOCK_CASE_ID $INTERLOCK_STEP" >> asked
 case $INTERLOCK_STEP$INTERLOCK_CASE_ID in
-  writeS*) while [ ! -e "$1-$INTERLOCK_CASE_ID" ]; do sleep 0.05; done;;
+  writeS*) while [ ! -e "$1-$INTERLOCK_CASE_ID" ] && [ ! -e over ]; do sleep 0.05; done;;
 esac
 echo "{\\"by\\": \\"$1\\"}"
 """
 
 
 @pytest.fixture
-def world(tmp_path: Path, postgres: PostgresAddress, monkeypatch: pytest.MonkeyPatch) -> World:
+def world(
+    tmp_path: Path, postgres: PostgresAddress, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[World]:
     monkeypatch.setenv("INTERLOCK_DB", postgres.url)
     made = World(tmp_path)
     made.write("circuits/paper.yaml", CIRCUIT)
     made.write("agent.sh", AGENT)
     (tmp_path / "agent.sh").chmod(0o755)
-    return made
+    yield made
+    made.write("over", "")
 
 
 @contextmanager
