@@ -154,8 +154,10 @@ async def test_a_tag_that_is_none(tag: str) -> None:
         await AgentProcess(what, PATIENT, LineRecorder(), SystemClock()).run()
 
 
+# It reads its prompt before it does anything, as every agent does: by then it is marked.
 DAEMON = """
 import os
+os.read(0, 1)
 done, until_exec = os.pipe()
 if os.fork() == 0:
     os.setsid()
