@@ -7,7 +7,8 @@ from typing import Any
 import typer
 
 from docs.pages.python import describe_fields
-from interlock.cli.app import VERBS, ExitCode, app
+from interlock.cli.app import ExitCode, app
+from interlock.cli.verbs import group_verbs
 from interlock.epic.status import list_exit_codes
 
 _HEAD = """\
@@ -37,7 +38,7 @@ _EPIC_HEAD = """
 def render_cli_page() -> str:
     root = typer.main.get_command(app)
     parts = [_HEAD]
-    for group, verbs in VERBS.items():
+    for group, verbs in group_verbs():
         parts.append(f"## {group}\n")
         for name in verbs:
             command = root.get_command(typer.Context(root), name)  # type: ignore[attr-defined]

@@ -14,16 +14,11 @@ INTERRUPTED = 130
 
 def main() -> None:
     """The command `interlock`."""
-    _load("interlock.cli.app").main()
+    load_patiently("interlock.cli.app").main()
 
 
-def asterisk() -> None:
-    """The command `asterisk`."""
-    _load("interlock.cli.by_hand")
-    _load("interlock.cli.app").asterisk()
-
-
-def _load(module: str) -> Any:
+def load_patiently(module: str) -> Any:
+    """Import a module; Ctrl-C meanwhile ends the process without a traceback."""
     before = signal.signal(signal.SIGINT, _leave)
     try:
         return import_module(module)

@@ -116,6 +116,6 @@ def test_shells_complete_verbs_options_and_circuits(
 def test_the_commands_begin_where_interrupts_are_guarded() -> None:
     text = (Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8")
     assert 'interlock = "interlock.__main__:main"' in text
-    assert 'asterisk = "interlock.__main__:asterisk"' in text
+    assert 'asterisk = "interlock.rca.asterisk:main"' in text
     done = subprocess.run([*COMMAND, "--version"], capture_output=True, text=True, check=True)
     assert done.stdout.startswith("interlock ")

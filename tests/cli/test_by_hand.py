@@ -36,7 +36,7 @@ from tests.cli.world import CliResult, World
 
 from interlock.journal.database import hold_writer_lock
 
-ASTERISK = (sys.executable, "-c", "from interlock.cli.app import asterisk; asterisk()")
+ASTERISK = (sys.executable, "-c", "from interlock.rca.asterisk import main; main()")
 LOW = {**CAUSE, "convergence_score": 0.3}
 NO_TARGET = (
     "Answer.loop_target must be one of 'F1_TRIAGE', 'F2_RESOLVE', 'F3_INVESTIGATE', '', "

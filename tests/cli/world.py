@@ -16,7 +16,8 @@ from contextlib import chdir, redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from interlock.cli.app import asterisk, main
+from interlock.cli.app import main
+from interlock.cli.by_hand import main as asterisk
 
 COMMAND = (sys.executable, "-m", "interlock")
 LIMIT = 180.0

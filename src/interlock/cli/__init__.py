@@ -1,5 +1,5 @@
 """The door: one file per group of verbs. Heavy things are imported inside the verbs."""
 
-from interlock.cli.app import asterisk, main
+from interlock.cli.app import main
 
-__all__ = ["asterisk", "main"]
+__all__ = ["main"]

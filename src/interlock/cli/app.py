@@ -10,13 +10,13 @@ import sys
 from contextlib import suppress
 from enum import IntEnum
 from functools import cache
-from importlib import import_module
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NoReturn
 
 import typer
 from typer.core import TyperGroup
 
 from interlock.cli.output import echo, echo_json, echo_note
+from interlock.cli.verbs import find_verb, group_verbs, import_verb, list_verbs
 from interlock.system.errors import (
     CircuitError,
     InterlockError,
@@ -29,96 +29,6 @@ from interlock.version import __version__
 if TYPE_CHECKING:
     from interlock.api.work import RunResult
 
-VERBS: dict[str, dict[str, tuple[str, str]]] = {
-    "Main jobs": {
-        "demo": ("demo", "See Interlock at work, in seconds."),
-        "init": ("init", "Set up a project."),
-        "ci": ("ci", "Report the results of a CI run: ingest, analyse, publish."),
-        "analyze": ("rca", "Find the causes of failing tests."),
-        "deliver": ("delivery", "Carry out a plan: written, reviewed, audited, proven, merged."),
-        "epic": ("epic epic_checkpoint", "Epics: long work over many sessions."),
-        "calibrate": ("calibrate", "Measure an agent against failures whose causes are known."),
-    },
-    "Runs": {
-        "run": ("run", "Run cases through a circuit."),
-        "resume": ("run", "Continue a run."),
-        "stop": ("run", "Ask the running process to stop."),
-        "runs": ("inspect", "List all runs in the database."),
-        "status": ("inspect", "Show the state of a run, and which cases need attention."),
-        "top": ("top", "Show runs, agents, costs and questions in the terminal, live."),
-        "logs": (
-            "inspect",
-            "Print the journal: every decision and refused answer, in order.",
-        ),
-        "explain": ("inspect", "Explain a case."),
-        "replay": ("inspect", "Decide a recorded run again with other thresholds."),
-    },
-    "People": {
-        "serve": ("serve", "Show runs, cases and questions in the browser, live."),
-        "inbox": ("inbox", "List the questions that wait for a human, in all runs."),
-        "answer": ("inbox", "Answer a question."),
-        "cursor": ("by_hand", "Write the prompt of a case's next step, and print its path."),
-        "save": ("run", "Save the answer to a case's open step."),
-        "hitl": ("inbox", "Human answers on issues: how comments are read."),
-    },
-    "Results": {
-        "report": ("rca", "Write the report of a suite again."),
-        "causes": ("rca", "List the known root causes of all suites."),
-        "cause": ("rca", "Show or set the status of a root cause."),
-        "push": ("rca", "Send reviewed results to ReportPortal."),
-        "plan": ("plan", "Plans of tasks: check and show them."),
-        "tune": ("calibrate", "Try other thresholds on recorded calibrations."),
-    },
-    "Test history": {
-        "ingest": ("ingest", "Remember the results of a CI job, passed ones too."),
-        "history": ("history", "What is remembered: flaky, broken, failing since, last pass."),
-        "listen": ("ci", "Take what reviewers say about reports in pull requests."),
-        "quarantine": ("quarantine", "Tests whose failures do not count for a while."),
-        "last-green": ("ingest", "Between which commits each failing test broke."),
-    },
-    "Circuits": {
-        "circuit": ("circuits", "Circuits: list, show, draw and verify them."),
-        "simulate": ("circuits", "Walk a circuit with random legal answers."),
-    },
-    "Agents": {
-        "agents": (
-            "agents",
-            "List agent CLIs: installed or not, version known or not.",
-        ),
-        "mcp": ("serve", "Let an agent pull its work."),
-        "respond": ("respond", "Answer signals that wait in files, with any command."),
-        "emit": ("emit", "Send a line signal."),
-        "token": ("token", "Tokens for the server: make, list and revoke them."),
-    },
-    "Many machines": {
-        "coordinator": ("machines", "Work on runs that nobody works on, until stopped."),
-        "worker": ("machines", "Answer dispatches of some roles with agents of this host."),
-        "workers": ("machines", "List the workers of the database, and what each does."),
-        "init-db": ("machines", "Make the database, or bring it up to date."),
-        "db": ("machines", "The database: move it."),
-    },
-    "Checks": {
-        "doctor": ("doctor", "Check the machine and the database."),
-        "lint": ("lint", "Check prompts and transcripts."),
-        "conform": ("respond", "Test a watcher against the file protocol."),
-        "analyst": ("analyst", "The built-in analyst's parts: JSONL in, JSONL out."),
-    },
-}
-"""Every verb as --help shows it: by group, with the modules that have it and its first sentence."""
-
-
-_STARTERS = {
-    "asterisk": "'asterisk cursor --launch SOURCE'",
-    "cursor": "'interlock cursor --launch SOURCE'",
-    "report": "'interlock analyze SOURCE'",
-    "causes": "'interlock analyze SOURCE'",
-    "cause": "'interlock analyze SOURCE'",
-    "push": "'interlock analyze SOURCE'",
-    "deliver": "'interlock deliver PLAN'",
-    "epic": "'interlock epic run FILE'",
-    "tune": "'interlock calibrate'",
-}
-"""What begins the work that a verb looks at; others look at all kinds."""
 _COMMAND_LINE_ERROR: Any = next(
     each for each in typer.BadParameter.__mro__ if each.__name__ == "ClickException"
 )
@@ -178,17 +88,18 @@ class _Verbs(TyperGroup):
     """The verbs of the table, each loaded when it is asked for."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        return [name for group in VERBS.values() for name in group]
+        return list(list_verbs())
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        return _load_verb(cmd_name)
+        return load_verb(cmd_name)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        for title, group in VERBS.items():
-            with formatter.section(title):
-                width = max(len(name) for name in self.list_commands(ctx))
-                rows = [(name.ljust(width), help_) for name, (_, help_) in group.items()]
-                formatter.write_dl(rows)
+        width = max(len(name) for name in list_verbs())
+        for heading, verbs in group_verbs():
+            with formatter.section(heading):
+                formatter.write_dl(
+                    [(name.ljust(width), row.summary) for name, row in verbs.items()]
+                )
 
 
 app = typer.Typer(
@@ -204,15 +115,14 @@ app = typer.Typer(
 
 
 @cache
-def _load_verb(name: str) -> Any:
-    """A verb, or None. Built once, also in a process that is given many commands."""
-    for group in VERBS.values():
-        if name in group:
-            for module in group[name][0].split():
-                import_module(f"interlock.cli.{module}")
-            # Verbs are registered when their module is loaded, after the group was built.
-            return typer.main.get_group(app).commands[name]
-    return None
+def load_verb(name: str) -> Any:
+    """Return the command of a verb, or None. It is built once per process."""
+    verb = find_verb(name)
+    if verb is None:
+        return None
+    import_verb(verb)
+    # The import registered the command after the group was built: build the group again.
+    return typer.main.get_group(app).commands[name]
 
 
 def add_version_option(group: typer.Typer, name: str) -> None:
@@ -240,20 +150,14 @@ add_version_option(app, "interlock")
 
 def main() -> None:
     """The command `interlock`."""
-    _run(app, "interlock")
-
-
-def asterisk() -> None:
-    """The command `asterisk`."""
-    from interlock.cli.by_hand import app as by_hand
-
-    _run(by_hand, "asterisk")
+    run_verbs(app, "interlock")
 
 
 _build = cache(typer.main.get_command)
 
 
-def _run(verbs: typer.Typer, name: str) -> NoReturn:
+def run_verbs(verbs: typer.Typer, name: str, starter: str = "") -> NoReturn:
+    """Run a command line and end the process with its exit code; `starter` makes a database."""
     for stream in (sys.stdout, sys.stderr):
         with suppress(AttributeError):  # output can be printed wherever it goes
             stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
@@ -264,7 +168,7 @@ def _run(verbs: typer.Typer, name: str) -> NoReturn:
         _fail_for_circuit(name, error)
     except InterlockError as error:
         wrong_words = isinstance(error, UsageError | SourceError)
-        _fail(name, _add_hint(error, name), ExitCode.USAGE if wrong_words else ExitCode.FAILED)
+        _fail(name, _add_hint(error, starter), ExitCode.USAGE if wrong_words else ExitCode.FAILED)
     except _COMMAND_LINE_ERROR as error:
         error.show()
         _fail("", error.format_message(), error.exit_code)
@@ -297,14 +201,15 @@ def _fail(name: str, problem: str, code: int) -> NoReturn:
     sys.exit(code)
 
 
-def _add_hint(error: InterlockError, name: str) -> str:
+def _add_hint(error: InterlockError, starter: str) -> str:
     """The sentence of an error; where there is no database yet, with what makes one."""
     if not isinstance(error, NoDatabaseError):
         return str(error)
-    verb = next((word for word in sys.argv[1:] if not word.startswith("-")), "")
-    usual = "'interlock run', 'analyze', 'deliver' or 'epic run'"
-    starter = _STARTERS.get(name) or _STARTERS.get(verb) or usual
-    return f"{error}; {starter} makes one"
+    word = next((word for word in sys.argv[1:] if not word.startswith("-")), "")
+    verb = find_verb(word) if word else None
+    if starter := starter or (verb.starter if verb else ""):
+        return f"{error}; '{starter}' makes one"
+    return f"{error}; 'interlock run', 'analyze', 'deliver' or 'epic run' makes one"
 
 
 def _flush_stdout() -> None:

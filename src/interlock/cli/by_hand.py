@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 import typer
+from typer.core import TyperGroup
 
 from interlock.api.manual import take_saved_files
-from interlock.cli.app import add_version_option
+from interlock.cli.app import add_version_option, load_verb, run_verbs
 from interlock.cli.app import app as interlock
-from interlock.cli.calibrate import run as calibrate
 from interlock.cli.options import PromptDir, read_thresholds
 from interlock.cli.output import (
     Db,
@@ -35,6 +35,7 @@ from interlock.cli.rca import (
     push,
     report,
 )
+from interlock.cli.verbs import find_verb
 from interlock.rca import manual
 from interlock.rca.analyze import get_suite
 from interlock.system.errors import SourceError, StateError
@@ -43,8 +44,22 @@ from interlock.system.text import plural
 if TYPE_CHECKING:
     from interlock.rca.manual import CaseStanding
 
+
+class _Verbs(TyperGroup):
+    """The verbs below, and calibrate where it is installed."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return [*super().list_commands(ctx), *(["calibrate"] if find_verb("calibrate") else [])]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name == "calibrate":
+            return load_verb(cmd_name)
+        return super().get_command(ctx, cmd_name)
+
+
 app = typer.Typer(
     name="asterisk",
+    cls=_Verbs,
     help="Root cause analysis by hand: cursor writes the next prompt, save takes its answer.",
     no_args_is_help=True,
     add_completion=True,
@@ -212,4 +227,8 @@ def _format_hint(standing: "CaseStanding") -> str:
 app.command()(analyze)
 app.command()(report)
 app.command()(push)
-app.command("calibrate")(calibrate)
+
+
+def main() -> None:
+    """Run the command `asterisk`."""
+    run_verbs(app, "asterisk", "asterisk cursor --launch SOURCE")

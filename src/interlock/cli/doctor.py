@@ -1,7 +1,7 @@
 """The verb doctor: is this machine fit, and with --deep, is the database sound to the last row?"""
 
 from collections.abc import Iterator
-from importlib.util import find_spec
+from importlib import metadata
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
@@ -13,6 +13,9 @@ from interlock.cli.output import Db, Json, echo, echo_json, open_project
 if TYPE_CHECKING:
     from interlock.api.checks import DoctorCheck
     from interlock.api.project import Project
+
+GROUP = "interlock.checks"
+"""Functions of installed packages that take a project and yield checks of their own."""
 
 
 @app.command()
@@ -27,7 +30,7 @@ def doctor(
     from interlock.api.checks import check_project
 
     project = open_project(db)
-    checks = [*check_project(project, deep=deep), *_check_pages(project)]
+    checks = [*check_project(project, deep=deep), *_check_packages(project)]
     if json:
         echo_json({"checks": msgspec.to_builtins(checks), "ok": all(each.ok for each in checks)})
     for each in [] if json else checks:
@@ -37,12 +40,7 @@ def doctor(
         raise typer.Exit(ExitCode.FINDINGS)
 
 
-def _check_pages(project: "Project") -> "Iterator[DoctorCheck]":
-    """Whether 'interlock serve' can show the pages that installed packages bring."""
-    if find_spec("litestar") is None or find_spec("mcp") is None:
-        return
-    from interlock.api.checks import DoctorCheck
-    from interlock.web.build import explain_left_out
-
-    for name, why in explain_left_out(project).items():
-        yield DoctorCheck(f"pages.{name}", False, why)
+def _check_packages(project: "Project") -> "Iterator[DoctorCheck]":
+    """Yield what installed packages check beyond the kernel."""
+    for entry in sorted(metadata.entry_points(group=GROUP)):
+        yield from entry.load()(project)

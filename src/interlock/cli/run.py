@@ -5,7 +5,6 @@ import signal
 import socket
 from collections import Counter
 from collections.abc import Mapping
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
@@ -35,6 +34,7 @@ from interlock.cli.output import (
     open_project,
     start_observing,
 )
+from interlock.cli.verbs import find_resume
 from interlock.system.errors import StateError
 from interlock.system.text import plural
 
@@ -43,12 +43,6 @@ if TYPE_CHECKING:
     from interlock.api.records import RunRecord
     from interlock.api.work import RunResult
 
-_OWN_REPORTS = {
-    "delivery": "interlock.cli.delivery",
-    "epic": "interlock.cli.epic",
-    "rca": "interlock.cli.rca",
-}
-"""Where circuits whose work is shown and reported in a way of its own are resumed."""
 Detach = Annotated[
     bool,
     typer.Option("--detach", help="Leave the work to coordinators; needs PostgreSQL."),
@@ -120,9 +114,8 @@ def resume(
     start_observing(log, metrics)
     project = open_project(db)
     found = project.run(run_id)
-    if found.circuit in _OWN_REPORTS:
-        own = import_module(_OWN_REPORTS[found.circuit])
-        own.resume_run(project, found.number, flags, waits, json=json)
+    if (resume_run := find_resume(found.circuit)) is not None:
+        resume_run(project, found.number, flags, waits, json=json)
         return
     result = project.continue_run(
         found.number,

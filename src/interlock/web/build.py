@@ -1,11 +1,12 @@
 """The whole server put together: pages, HTTP API and MCP, with what installed packages add."""
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from litestar.exceptions import LitestarDeprecationWarning
 
 from interlock.agents.mcp.worker import MakeWorker, Worker
+from interlock.api.checks import DoctorCheck
 from interlock.api.project import Project
 from interlock.web.api.app import DEFAULT_RATE, build_api
 from interlock.web.app import build_window
@@ -45,6 +46,12 @@ def explain_left_out(project: Project) -> dict[str, str]:
     sections, left_out = find_sections()
     build_server(project, _refuse_worker, sections, left_out)
     return left_out
+
+
+def check_pages(project: Project) -> Iterator[DoctorCheck]:
+    """Yield a failed check for each package whose pages `interlock serve` cannot show."""
+    for name, why in explain_left_out(project).items():
+        yield DoctorCheck(f"pages.{name}", False, why)
 
 
 def _refuse_worker(_age: float) -> Worker:

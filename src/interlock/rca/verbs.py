@@ -1,0 +1,41 @@
+"""The verbs of root-cause analysis."""
+
+from interlock.cli.verbs import Verb
+
+VERBS = {
+    "demo": Verb("Main jobs", "See Interlock at work, in seconds.", "interlock.cli.demo"),
+    "analyze": Verb("Main jobs", "Find the causes of failing tests.", "interlock.cli.rca"),
+    "cursor": Verb(
+        "People",
+        "Write the prompt of a case's next step, and print its path.",
+        "interlock.cli.by_hand",
+        "interlock cursor --launch SOURCE",
+    ),
+    "report": Verb(
+        "Results",
+        "Write the report of a suite again.",
+        "interlock.cli.rca",
+        "interlock analyze SOURCE",
+    ),
+    "causes": Verb(
+        "Results",
+        "List the known root causes of all suites.",
+        "interlock.cli.rca",
+        "interlock analyze SOURCE",
+    ),
+    "cause": Verb(
+        "Results",
+        "Show or set the status of a root cause.",
+        "interlock.cli.rca",
+        "interlock analyze SOURCE",
+    ),
+    "push": Verb(
+        "Results",
+        "Send reviewed results to ReportPortal.",
+        "interlock.cli.rca",
+        "interlock analyze SOURCE",
+    ),
+    "analyst": Verb(
+        "Checks", "The built-in analyst's parts: JSONL in, JSONL out.", "interlock.cli.analyst"
+    ),
+}
