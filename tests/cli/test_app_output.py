@@ -41,7 +41,6 @@ Runs:
   stop         Ask the running process to stop.
   runs         List all runs in the database.
   status       Show the state of a run, and which cases need attention.
-  top          Show runs, agents, costs and questions in the terminal, live.
   logs         Print the journal: every decision and refused answer, in order.
   explain      Explain a case.
   replay       Decide a recorded run again with other thresholds.

@@ -45,7 +45,6 @@ VERBS: dict[str, dict[str, tuple[str, str]]] = {
         "stop": ("run", "Ask the running process to stop."),
         "runs": ("inspect", "List all runs in the database."),
         "status": ("inspect", "Show the state of a run, and which cases need attention."),
-        "top": ("top", "Show runs, agents, costs and questions in the terminal, live."),
         "logs": (
             "inspect",
             "Print the journal: every decision and refused answer, in order.",
