@@ -70,7 +70,6 @@ Test history:
 
 Circuits:
   circuit      Circuits: list, show, draw and verify them.
-  simulate     Walk a circuit with random legal answers.
 
 Agents:
   agents       List agent CLIs: installed or not, version known or not.
@@ -192,8 +191,6 @@ def test_version(world: World) -> None:
         ["run", "triage"],
         ["run"],
         ["answer", "x", "approve"],
-        ["simulate", "triage", "--cases", "0"],
-        ["simulate", "triage", "--cases", "many"],
         [*triage.RUN, "--parallel", "0"],
         ["circuit"],
         ["circuit", "fold", "triage"],

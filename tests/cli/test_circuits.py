@@ -1,4 +1,4 @@
-"""circuit list, show, draw, verify, schema, and simulate."""
+"""circuit list, show, draw, verify and schema."""
 
 import json
 import re
@@ -51,9 +51,6 @@ flowchart TD
     classDef unhealthy fill:#eeeeee,stroke:#616161,color:#222
     classDef helper fill:#ffffff,stroke:#9e9e9e,color:#616161,stroke-dasharray:3 3
 """
-_SPREAD = (
-    "dispatches per case: {least} at least, {median} median, {p95} in 95 of 100, {most} at most"
-)
 WITHOUT_A_WAY_OUT = "  - {id: unsure, at: look, to: dropped, why: Two looks were not enough.}\n"
 
 
@@ -173,70 +170,8 @@ def test_the_schema_admits_every_circuit_we_ship(world: World) -> None:
         jsonschema.validate({"circuit": "x"}, schema)
 
 
-def test_simulate_is_the_same_for_the_same_seed(world: World) -> None:
-    triage.lay_out(world)
-    words = ("simulate", "triage", "--cases", "200", "--seed", "1")
-    result = world.say(*words)
-    assert result == world.say(*words)
-    assert result.out != world.say(*words[:-1], "2").out
-    found = world.say(*words, "--json").json
-    assert result == CliResult(0, _simulated(found), "")
-    assert (found["cases"], found["seed"], found["stuck"]) == (200, 1, {})
-    assert sum(found["ends"].values()) == sum(path["cases"] for path in found["paths"]) == 200
-    paths = {(*path["steps"], path["end"]) for path in found["paths"]}
-    assert paths == {
-        ("look", "kept"),
-        ("look", "dropped"),
-        ("look", "look", "kept"),
-        ("look", "look", "dropped"),
-    }
-
-
-def test_simulate_shows_ten_paths_and_rules_never_taken(world: World) -> None:
-    result = world.say("simulate", "change", "--cases", "60", "--seed", "3")
-    found = world.say("simulate", "change", "--cases", "60", "--seed", "3", "--json").json
-    lines = result.out.splitlines()
-    head = lines.index("CASES  PATH")
-    visible = lines[head + 1 : head + 11]
-    assert [int(line.split()[0]) for line in visible] == [
-        path["cases"] for path in found["paths"][:10]
-    ]
-    assert lines[head + 11] == f"… and {len(found['paths']) - 10} rarer paths; --json lists all"
-    assert lines[-1] == f"rules never taken: {', '.join(found['never'])}"
-
-
-def test_simulate_refuses_an_unsound_circuit(world: World) -> None:
-    world.write("bad.yaml", triage.CIRCUIT.replace(WITHOUT_A_WAY_OUT, ""))
-    result = world.say("simulate", "bad.yaml")
-    assert (result.code, result.out) == (6, "")
-    assert result.err.startswith("circuit triage is not sound, so nothing was started:\nbad.yaml:")
-
-
 def _last(text: str) -> str:
     return text.splitlines()[-1]
-
-
-def _simulated(found: dict[str, object]) -> str:
-    """What must be said about a simulation of `triage` in which every rule was taken."""
-    spread, ends, paths = found["dispatches"], found["ends"], found["paths"]
-    assert isinstance(spread, dict)
-    assert isinstance(ends, dict)
-    assert isinstance(paths, list)
-    rows = [f"{end:<9}{count:<7}{count / 200:.1%}" for end, count in ends.items()]
-    walked = [f"{path['cases']:<7}{' > '.join([*path['steps'], path['end']])}" for path in paths]
-    return "\n".join(
-        [
-            "200 cases with random legal answers",
-            _SPREAD.format(**spread),
-            "",
-            "END      CASES  PART",
-            *rows,
-            "",
-            "CASES  PATH",
-            *walked,
-            "",
-        ]
-    )
 
 
 def _true_yaml() -> str:

@@ -69,7 +69,7 @@ def test_what_a_circuit_says_reaches_no_terminal_raw(world: World) -> None:
         for verb in ("show", "draw", "verify"):
             result = world.say("circuit", verb, f"{name}.yaml")
             assert _controls(result.out + result.err) == set()
-    result = world.say("simulate", "worst.yaml")
+    result = world.say("run", "worst.yaml", "--cases", "cases.jsonl", "--agent", "exec:true")
     assert (result.code, _controls(result.err)) == (6, set())
     assert _controls(world.say("explain", EVIL, "--db", EVIL).err) == set()
 

@@ -77,7 +77,6 @@ VERBS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "Circuits": {
         "circuit": ("circuits", "Circuits: list, show, draw and verify them."),
-        "simulate": ("circuits", "Walk a circuit with random legal answers."),
     },
     "Agents": {
         "agents": (
