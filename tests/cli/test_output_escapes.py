@@ -6,6 +6,7 @@ import sys
 import pytest
 from tests.cli import triage
 from tests.cli.world import CliResult, World
+from tests.world.change import CHANGE
 
 from interlock.cli.output import escape_json, escape_text
 
@@ -46,7 +47,7 @@ def test_what_agents_say_reaches_no_terminal_raw(
     monkeypatch.setenv("EVIL", json.dumps(EVIL))
     agent = world.write("agent.py", AGENT)
     world.cases("good", "babble", "crash")
-    run = ("run", "change", "--cases", "cases.jsonl", "--agent", f"exec:{sys.executable} {agent}")
+    run = ("run", CHANGE, "--cases", "cases.jsonl", "--agent", f"exec:{sys.executable} {agent}")
     result = [world.say(*run), *(world.say(*words) for words in READERS)]
     assert [each.code for each in result] == [4] + [0] * len(READERS)
     for each in result:
