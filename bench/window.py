@@ -30,6 +30,7 @@ import msgspec
 import psutil
 import psycopg
 from playwright.async_api import Page, async_playwright
+from tests.world.change import CHANGE
 from tests.world.postgres_server import run_server
 
 from bench.environment import machine
@@ -148,7 +149,7 @@ class Running:
     """A run in a process of its own."""
 
     def __init__(self, folder: Path, db: Sequence[str]) -> None:
-        words = ["run", "change", "--cases", "cases.jsonl", *db, "--new", "--json"]
+        words = ["run", CHANGE, "--cases", "cases.jsonl", *db, "--new", "--json"]
         self._began = time.monotonic()
         self._process = subprocess.Popen(
             [*COMMAND, *words, "--agent", "script:crew.yaml"],

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from tests.world.note import NOTE
 
-FEATURES = ("calibrate", "change", "delivery", "epic", "rca")
+FEATURES = ("calibrate", "delivery", "epic", "rca")
 LOADED = """
 import json, sys
 {code}

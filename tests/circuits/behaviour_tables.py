@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from tests.world.change import CHANGE_FILE
 
 from interlock.engine.advance import advance, apply, open_case
 from interlock.engine.case import OPEN, Case, Signal
@@ -15,7 +16,7 @@ from interlock.engine.circuit import ARTIFACT, FAILURES, Circuit
 from interlock.runtime.circuits import list_installed_circuits
 from interlock.system.yaml_text import read_yaml
 
-SHIPPED: dict[str, Path] = list_installed_circuits()
+SHIPPED: dict[str, Path] = {**list_installed_circuits(), "change": CHANGE_FILE}
 _TABLES = Path(__file__).with_name("behaviour")
 _ENDING = ("end", "context", "why", "rules", "holds")
 

@@ -1,4 +1,4 @@
-"""The shipped circuit `change`, played by the real command: what the behaviour table says of the
+"""The example circuit `change`, played by the real command: what the behaviour table says of the
 engine holds for a run as well, gates answered by a script."""
 
 import json
@@ -7,6 +7,7 @@ from typing import Any
 
 from tests.circuits.behaviour_tables import Behaviour, behaviours
 from tests.cli.world import World
+from tests.world.change import CHANGE
 
 SIGNS = {"crash": {"crash": "out of order"}, "unreadable": {"raw": "trust me"}}
 
@@ -19,7 +20,7 @@ def test_a_run_ends_every_case_as_the_table_says(tmp_path: Path) -> None:
     world.write("crew.yaml", json.dumps(helpers))
     agents = ("--agent", "script:crew.yaml", "--agent", "human=script:crew.yaml")
 
-    result = world.say("run", "change", "--cases", "cases.jsonl", *agents, "--json")
+    result = world.say("run", CHANGE, "--cases", "cases.jsonl", *agents, "--json")
 
     assert result.code == 3
     found = world.say("status", "--json").json["cases"]
@@ -36,7 +37,7 @@ def test_the_author_sees_the_remarks_and_the_human_the_warning(tmp_path: Path) -
     world.write("crew.yaml", json.dumps({"*": _behaviours(_named("a risk is remembered"))}))
     agents = ("--agent", "script:crew.yaml", "--agent", "human=script:crew.yaml")
 
-    result = world.say("run", "change", "--cases", "cases.jsonl", *agents)
+    result = world.say("run", CHANGE, "--cases", "cases.jsonl", *agents)
 
     assert result.code == 0, result
     asked = world.say("explain", "login", "--json").json["dispatches"]

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from tests.delivery import briefs
 from tests.rca.world import RICH, SHORTS, case_at, rendered
+from tests.world.change import CHANGE_FILE
 
 from interlock.api.circuits import Circuit
 from interlock.engine.case import Case
@@ -37,7 +38,7 @@ CHANGE: Mapping[str, dict[str, Any]] = {
 
 
 def render_change(name: str) -> str:
-    circuit = Circuit.load("change").source.circuit
+    circuit = Circuit.load(str(CHANGE_FILE)).source.circuit
     case = Case("T1", name.partition("-")[0], input={"topic": "log in again"}, **CHANGE[name])
     return render_prompt(circuit, case)
 

@@ -88,7 +88,7 @@ def test_interrupted_at_once_it_leaves_without_a_traceback(world: World, delay: 
         ("interlock run --ag", {"--agent"}),
         ("interlock deliver st", {"status"}),
         ("interlock circuit sh", {"show"}),
-        ("interlock run ch", {"change"}),
+        ("interlock run de", {"delivery"}),
     ],
 )
 def test_shells_complete_verbs_options_and_circuits(

@@ -67,8 +67,6 @@ def test_version(world: World) -> None:
         ["run", "triage"],
         ["run"],
         ["answer", "x", "approve"],
-        ["simulate", "triage", "--cases", "0"],
-        ["simulate", "triage", "--cases", "many"],
         [*triage.RUN, "--parallel", "0"],
         ["circuit"],
         ["circuit", "fold", "triage"],

@@ -103,7 +103,6 @@ def test_a_hostile_circuit(world: World, name: str) -> None:
     sentence = f"interlock: bad.yaml:{problem}\n"
     assert _run(world, "bad.yaml") == CliResult(2, "", sentence)
     assert world.say("circuit", "show", "bad.yaml", "--json") == CliResult(2, "", sentence)
-    assert world.say("simulate", "bad.yaml") == CliResult(2, "", sentence)
     found = world.say("circuit", "verify", "bad.yaml", "--json")
     assert (found.code, found.err) == (6, "")
     assert [each["id"] for each in found.json["findings"]] == ["circuit.unreadable"]

@@ -33,6 +33,7 @@ from tests.cli.reds import (
     junit,
 )
 from tests.cli.world import CliResult, World
+from tests.world.change import CHANGE
 
 from interlock.journal.database import hold_writer_lock
 
@@ -467,7 +468,7 @@ def test_numbers_of_other_runs_do_not_confuse(world: World) -> None:
     """A run of another circuit came first: suite, run and case have different numbers."""
     world.cases("one", "two")
     world.write("crew.yaml", '"*": {draft: {crash: no}}')
-    world.say("run", "change", "--cases", "cases.jsonl", "--agent", "script:crew.yaml")
+    world.say("run", CHANGE, "--cases", "cases.jsonl", "--agent", "script:crew.yaml")
     world.write("red.xml", junit(KEY, KEY_TOO))
     began = world.hand("cursor", "--launch", "red.xml", "--recall-asked", "--json").json["cases"][0]
     suite, number = str(began["suite_id"]), str(began["case_no"])

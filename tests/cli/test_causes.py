@@ -3,6 +3,7 @@
 import pytest
 from tests.cli.reds import KEY, junit
 from tests.cli.world import CliResult, World
+from tests.world.change import CHANGE
 
 
 @pytest.fixture
@@ -19,7 +20,7 @@ def known(world: World) -> World:
 def test_nothing_is_known_at_first(world: World) -> None:
     world.write("crew.yaml", '"*": {draft: {crash: no}}')
     world.cases("one")
-    world.say("run", "change", "--cases", "cases.jsonl", "--agent", "script:crew.yaml")
+    world.say("run", CHANGE, "--cases", "cases.jsonl", "--agent", "script:crew.yaml")
     line = "no root cause is known yet; 'interlock analyze' finds some\n"
     assert world.say("causes") == CliResult(0, line, "")
 

@@ -3,6 +3,7 @@
 import re
 import shutil
 
+import msgspec
 import pytest
 from tests.cli import triage
 from tests.cli.reds import KEY, junit
@@ -10,6 +11,7 @@ from tests.cli.world import CliResult, World
 from tests.delivery.plan.test_check import GOLDEN
 from tests.world.git_repo import GitRepo
 
+from interlock.api.circuits import Circuit, refuse_unsound
 from interlock.runtime.circuits import list_installed_circuits
 
 NO_TEMPLATE = """\
@@ -40,7 +42,6 @@ def test_a_run_of_an_unsound_circuit_shows_the_findings(world: World) -> None:
         ("rca", ["run", "rca", "--cases", "cases.jsonl", "--agent", "exec:true"]),
         ("rca", ["analyze", "red.xml"]),
         ("rca", ["cursor", "--launch", "red.xml"]),
-        ("rca", ["simulate", "rca"]),
         ("rca", ["calibrate", "--scenario", "network-daemon", "--agent", "basic"]),
         ("delivery", ["deliver", "plan.md", "--agent", "exec:true"]),
         ("delivery", ["deliver", "plan.md", "--agent", "exec:true", "--dry-run"]),
@@ -136,39 +137,38 @@ def test_the_verdict_on_a_shipped_circuit_is_short(world: World, name: str) -> N
     assert len(result.out.splitlines()) <= 4
 
 
-def _run(world: World) -> CliResult:
+def _run(world: World, *flags: str) -> CliResult:
     words = ("run", "bad.yaml", "--cases", "cases.jsonl", "--agent", "script:scout.yaml")
-    return world.say(*words)
+    return world.say(*words, *flags)
 
 
 @pytest.mark.parametrize(
-    ("words", "never"),
+    ("changes", "never"),
     [
-        (["recall_hit=0.4"], ["rule 'H3' can never fire: where it holds, 'H1' goes first"]),
+        ({"recall_hit": 0.4}, ["rule 'H3' can never fire: where it holds, 'H1' goes first"]),
         (
-            ["recall_uncertain=0"],
+            {"recall_uncertain": 0},
             ["rule 'H2-weak' can never fire: where it holds, 'H3' goes first"],
         ),
         (
-            ["convergence_sufficient=1.5"],
+            {"convergence_sufficient": 1.5},
             ["rule 'H9' can never fire: its guard holds for no values that can come"],
         ),
-        (["recall_hit=0.41", "max_investigate_loops=0"], []),
+        ({"recall_hit": 0.41, "max_investigate_loops": 0}, []),
     ],
 )
 def test_a_threshold_may_turn_a_rule_off_and_that_is_said(
-    world: World, words: list[str], never: list[str]
+    changes: dict[str, float], never: list[str]
 ) -> None:
-    sets = [part for word in words for part in ("--set", word)]
-    result = world.say("simulate", "rca", "--cases", "1", *sets)
-    assert result.code == 0
-    assert result.err.splitlines() == [f"note: with these thresholds {each}" for each in never]
+    own = Circuit.load("rca").source
+    changed = msgspec.structs.replace(own, circuit=own.circuit.with_thresholds(changes))
+    assert [each.message for each in refuse_unsound(changed, own.circuit)] == never
 
 
 def test_a_rule_that_no_threshold_turned_off_is_an_error_with_any(world: World) -> None:
     rule = "  - {id: late, at: look, to: kept}"
     triage.lay_out(world)
     world.write("bad.yaml", f"{triage.CIRCUIT.rstrip()}\n{rule}\n")
-    result = world.say("simulate", "bad.yaml", "--cases", "1", "--set", "sure=2")
+    result = _run(world, "--set", "sure=2")
     assert result.code == 6
     assert "rule 'late' can never fire" in result.err

@@ -6,6 +6,7 @@ import signal
 import pytest
 from tests.cli.world import World
 from tests.docs.commands import find_unprinted
+from tests.world.change import CHANGE
 
 COMMANDS = [
     "analyze results/1184 --last-green build-1183",
@@ -68,6 +69,6 @@ def test_the_demo_touches_no_folder_that_is_not_its_own(world: World, name: str)
 def test_the_demo_empties_no_database_but_its_own(world: World) -> None:
     world.write("crew.yaml", '"*": {draft: {crash: mine}}')
     world.cases("precious")
-    world.say("run", "change", "--cases", "cases.jsonl", "--agent", "script:crew.yaml")
+    world.say("run", CHANGE, "--cases", "cases.jsonl", "--agent", "script:crew.yaml")
     assert world.say("demo", ".").code == 1
     assert world.say("explain", "precious").code == 0

@@ -5,8 +5,9 @@ import json
 import pytest
 from tests.cli.test_run import APPROVED
 from tests.cli.world import CliResult, World
+from tests.world.change import CHANGE
 
-RUN = ("run", "change", "--cases", "cases.jsonl", "--agent", "script:crew.yaml")
+RUN = ("run", CHANGE, "--cases", "cases.jsonl", "--agent", "script:crew.yaml")
 INBOX = """\
 ID  RUN  CASE  STEP     SINCE                QUESTION
 5   1    one   approve  TIME  Publish this change on "the one"?

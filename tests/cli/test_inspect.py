@@ -1,11 +1,13 @@
 """runs, status and logs: readers that see what is committed and disturb nobody."""
 
 import json
+import os
 import signal
+import subprocess
 
 from tests.cli import triage
 from tests.cli.test_run import SLEEPER
-from tests.cli.world import CliResult, World, ended, until
+from tests.cli.world import COMMAND, CliResult, World, ended, until
 
 RUNS = """\
 RUN  CIRCUIT    STATUS     CASES  DISPATCHES  BEGUN                SOURCE
@@ -167,3 +169,27 @@ def test_readers_without_a_database_say_how_to_get_one(world: World) -> None:
     for words in (["runs"], ["status"], ["logs"], ["inbox"], ["explain", "A"], ["replay"]):
         assert world.say(*words, "--json") == CliResult(1, "", NO_DATABASE)
     assert not world.db.parent.exists()
+
+
+def test_status_is_redrawn_while_the_run_goes_on(world: World) -> None:
+    triage.lay_out(world)
+    run = world.start(*triage.RUN[:-1], SLEEPER)
+    until(lambda: world.db.exists() and "\n4 dispatches" in world.say("status").out, "it works")
+    ours, terminal = os.openpty()
+    watching = subprocess.Popen(
+        [*COMMAND, "status", "--watch"],
+        cwd=world.folder,
+        env={**os.environ, "TERM": "xterm"},
+        stdout=terminal,
+    )
+    os.close(terminal)
+    drawn = ""
+    while drawn.count("run 1: triage v3, running") < 2:
+        drawn += os.read(ours, 65_536).decode()
+    world.say("stop", "--now")
+    while "run 1: triage v3, stopped" not in drawn:
+        drawn += os.read(ours, 65_536).decode()
+    assert watching.wait(timeout=60) == 0
+    os.close(ours)
+    ended(run)
+    assert world.say("status", "--watch").out.startswith("run 1: triage v3, stopped"), "in a pipe"

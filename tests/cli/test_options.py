@@ -3,6 +3,7 @@
 import pytest
 from tests.cli import triage
 from tests.cli.world import CliResult, World
+from tests.world.change import CHANGE
 
 from interlock.cli.options import parse_counts, parse_pairs
 
@@ -62,7 +63,7 @@ def test_a_word_that_is_wrong_stops_before_anything_begins(
 
 def test_roles_without_an_agent_are_named(world: World) -> None:
     triage.lay_out(world)
-    result = world.say("run", "change", "--cases", "cases.jsonl", "--agent", "author=exec:true")
+    result = world.say("run", CHANGE, "--cases", "cases.jsonl", "--agent", "author=exec:true")
     assert result == CliResult(
         2,
         "",

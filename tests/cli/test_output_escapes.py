@@ -6,6 +6,7 @@ import sys
 import pytest
 from tests.cli import triage
 from tests.cli.world import CliResult, World
+from tests.world.change import CHANGE
 
 from interlock.cli.output import escape_json, escape_text
 
@@ -46,7 +47,7 @@ def test_what_agents_say_reaches_no_terminal_raw(
     monkeypatch.setenv("EVIL", json.dumps(EVIL))
     agent = world.write("agent.py", AGENT)
     world.cases("good", "babble", "crash")
-    run = ("run", "change", "--cases", "cases.jsonl", "--agent", f"exec:{sys.executable} {agent}")
+    run = ("run", CHANGE, "--cases", "cases.jsonl", "--agent", f"exec:{sys.executable} {agent}")
     result = [world.say(*run), *(world.say(*words) for words in READERS)]
     assert [each.code for each in result] == [4] + [0] * len(READERS)
     for each in result:
@@ -69,7 +70,7 @@ def test_what_a_circuit_says_reaches_no_terminal_raw(world: World) -> None:
         for verb in ("show", "draw", "verify"):
             result = world.say("circuit", verb, f"{name}.yaml")
             assert _controls(result.out + result.err) == set()
-    result = world.say("simulate", "worst.yaml")
+    result = world.say("run", "worst.yaml", "--cases", "cases.jsonl", "--agent", "exec:true")
     assert (result.code, _controls(result.err)) == (6, set())
     assert _controls(world.say("explain", EVIL, "--db", EVIL).err) == set()
 

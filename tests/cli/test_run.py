@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from tests.cli import triage
 from tests.cli.world import CliResult, World, ended, until
+from tests.world.change import CHANGE
 
 SLEEPER = f"exec:{sys.executable} {Path(__file__).with_name('silent_agent.py')}"
 """An agent that never answers."""
@@ -184,7 +185,7 @@ def test_wait_stays_until_the_human_has_answered(world: World) -> None:
 
 
 def _change() -> tuple[str, ...]:
-    return ("run", "change", "--cases", "cases.jsonl", "--agent", "script:crew.yaml")
+    return ("run", CHANGE, "--cases", "cases.jsonl", "--agent", "script:crew.yaml")
 
 
 def _waiting(world: World) -> CliResult:
@@ -226,7 +227,7 @@ def _count(db: Path, table: str) -> int:
 def test_started_again_a_run_keeps_its_agents_slots_and_limits(world: World) -> None:
     world.write("crew.yaml", APPROVED)
     world.cases("one")
-    run = ("run", "change", "--cases", "cases.jsonl")
+    run = ("run", CHANGE, "--cases", "cases.jsonl")
     flags = ("--agent", "script:crew.yaml", "--slots", "author=1", "--budget", "dispatches=50")
     assert world.say(*run, *flags).code == 4
     assert world.say("answer", "3", "approve").code == 0

@@ -13,12 +13,13 @@ from pathlib import Path
 import pytest
 from tests.cli.test_run import decisions
 from tests.cli.world import COMMAND, LIMIT, World, until
+from tests.world.change import CHANGE
 
 KILLS = int(os.environ.get("INTERLOCK_KILLS", "10"))
 CASES = max(20, KILLS)
 SCRIPT = f"exec:{sys.executable} -I -S {Path(__file__).with_name('scripted_agent.py')}"
 RUN = (
-    *("run", "change", "--cases", "cases.jsonl", "--wait", "--json"),
+    *("run", CHANGE, "--cases", "cases.jsonl", "--wait", "--json"),
     *("--agent", SCRIPT, "--agent", f"human={SCRIPT}"),
 )
 

@@ -14,6 +14,7 @@ from tests.cli.test_run import APPROVED
 from tests.cli.world import World
 from tests.web.serving import Served, served
 from tests.world.agent_cli import BIN
+from tests.world.change import CHANGE
 
 if TYPE_CHECKING:
     from playwright import sync_api as playwright
@@ -22,7 +23,7 @@ else:
 
 BROWSER = shutil.which("chromium") or shutil.which("google-chrome")
 AXE = BIN.parent / "axe-core" / "axe.min.js"
-RUN = ("run", "change", "--cases", "cases.jsonl", "--agent", "script:crew.yaml")
+RUN = ("run", CHANGE, "--cases", "cases.jsonl", "--agent", "script:crew.yaml")
 PAGES = (
     "/",
     "/runs",
@@ -238,10 +239,10 @@ def test_a_key_leads_to_each_page(browser: Browser) -> None:
 def test_keys_reach_every_table(browser: Browser) -> None:
     with browser.open("/circuits") as page:
         page.keyboard.press("j")
-        playwright.expect(page.get_by_role("link", name="change")).to_be_focused()
+        playwright.expect(page.get_by_role("link", name="delivery")).to_be_focused()
         page.keyboard.press("j")
         page.keyboard.press("Enter")
-        page.wait_for_url("**/circuits/delivery")
+        page.wait_for_url("**/circuits/epic")
         page.goto("/causes")
         page.keyboard.press("/")
         playwright.expect(page.get_by_label("Search")).to_be_focused()

@@ -123,4 +123,4 @@ def test_a_code_of_no_category_is_refused_before_anything_begins(room: AnalysisW
 
 def test_the_prompts_of_rca_read_more_names_than_those_of_other_circuits() -> None:
     assert find_application("rca").prompt_names == PARAMETER_NAMES
-    assert find_application("change").prompt_names == ()
+    assert find_application("note").prompt_names == ()

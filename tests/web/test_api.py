@@ -16,6 +16,7 @@ from tests.cli.test_run import APPROVED
 from tests.cli.world import LIMIT, World, ended
 from tests.web.serving import Served, served
 from tests.web.test_tokens import make_token
+from tests.world.change import CHANGE
 
 from interlock.web.api.limits import BURST_SECONDS, RateLimiter
 
@@ -28,7 +29,7 @@ def asked(tmp_path: Path) -> World:
     world = World(tmp_path)
     world.write("crew.yaml", APPROVED)
     world.cases("one", "two")
-    run = ("run", "change", "--cases", "cases.jsonl", "--agent", "script:crew.yaml")
+    run = ("run", CHANGE, "--cases", "cases.jsonl", "--agent", "script:crew.yaml")
     assert world.say(*run).code == 4
     return world
 

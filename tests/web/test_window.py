@@ -11,6 +11,7 @@ import pytest
 from tests.cli.test_run import APPROVED
 from tests.cli.world import LIMIT, World, until
 from tests.web.serving import TOKEN, Served, served
+from tests.world.change import CHANGE
 
 from interlock.api.project import Project
 from interlock.engine.circuit_file import read_circuit
@@ -19,7 +20,7 @@ from interlock.journal.database import open_writer
 from interlock.journal.runs import NewCase, begin_run
 from interlock.runtime.circuits import Bundle
 
-RUN = ("run", "change", "--cases", "cases.jsonl", "--agent", "script:crew.yaml")
+RUN = ("run", CHANGE, "--cases", "cases.jsonl", "--agent", "script:crew.yaml")
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     "connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
@@ -83,8 +84,8 @@ def read(server: Served, path: str, status: int = 200, **more: str) -> str:
         ("/runs/1/cases/1", ["score &gt;= good_enough", "passed over", "read", "question 5"]),
         ("/inbox", ["Publish this change on", "approve", "reject", "2 questions"]),
         ("/inbox/5", ["The critic gave it 0.9.", 'name="version"']),
-        ("/circuits", ["change", "rca", "delivery"]),
-        ("/circuits/change", ["sound", "Worst case", "good_enough"]),
+        ("/circuits", ["epic", "rca", "delivery"]),
+        ("/circuits/rca", ["sound", "Worst case", "recall_hit"]),
         ("/agents", ["Claude Code", "script:crew.yaml"]),
     ],
 )
@@ -304,7 +305,7 @@ def test_agents_that_are_asked_are_named_with_their_run(tmp_path: Path) -> None:
     made = World(tmp_path)
     made.cases("one", "two")
     silent = f"exec:{sys.executable} -c 'import time; time.sleep(600)'"
-    words = ("run", "change", "--cases", "cases.jsonl", "--agent", silent)
+    words = ("run", CHANGE, "--cases", "cases.jsonl", "--agent", silent)
     process = made.start(*words, "--parallel", "2")
     try:
         with served(made) as server:

@@ -1,4 +1,4 @@
-"""Verbs about circuits: circuit list, show, draw, verify, schema; and simulate."""
+"""Verbs about circuits: circuit list, show, draw, verify and schema."""
 
 from collections import Counter
 from pathlib import Path
@@ -9,22 +9,17 @@ import typer
 
 from interlock.cli.app import ExitCode, app
 from interlock.cli.options import read_thresholds
-from interlock.cli.output import CircuitName, Json, Sets, echo, echo_json, echo_note, echo_table
+from interlock.cli.output import CircuitName, Json, Sets, echo, echo_json, echo_table
 from interlock.system.errors import CircuitError, SourceError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from interlock.api.circuits import UnsoundError
     from interlock.engine.circuit_file import CircuitSource
-    from interlock.engine.simulate import Simulation
     from interlock.engine.verify.finding import Finding, VerifyReport
 
 
 circuit = typer.Typer(help="Circuits: list, show, draw and verify them.", no_args_is_help=True)
 app.add_typer(circuit, name="circuit")
-
-_SHOWN_PATHS = 10
 
 
 @circuit.command("list")
@@ -124,33 +119,6 @@ def schema(json: Json = False) -> None:
         echo(msgspec.json.format(msgspec.json.encode(build_circuit_schema()), indent=2).decode())
 
 
-@app.command()
-def simulate(
-    name: CircuitName,
-    cases: Annotated[int, typer.Option("--cases", metavar="N", min=1, max=1_000_000)] = 1000,
-    seed: Annotated[
-        int, typer.Option("--seed", metavar="N", help="The same seed gives the same walks.")
-    ] = 0,
-    sets: Sets = None,
-    json: Json = False,
-) -> None:
-    """Walk a circuit with random legal answers. Shows where cases end, and at what cost."""
-    import random
-
-    from interlock.api.circuits import refuse_unsound
-    from interlock.engine.simulate import simulate as walked
-
-    own = _load_circuit(name)
-    written = _apply_thresholds(own, sets)
-    for finding in refuse_unsound(written, own.circuit):
-        echo_note(f"note: with these thresholds {finding.message}")
-    result = walked(written.circuit, cases, random.Random(seed))  # noqa: S311
-    if json:
-        echo_json({"circuit": name, "seed": seed, **msgspec.to_builtins(result)})
-    else:
-        _echo_simulation(result)
-
-
 def _load_circuit(name: str) -> "CircuitSource":
     from interlock.runtime.circuits import find_circuit
 
@@ -164,34 +132,6 @@ def _apply_thresholds(written: "CircuitSource", sets: list[str] | None) -> "Circ
     changes = check_thresholds(written.circuit, read_thresholds(sets or ()))
     changed = written.circuit.with_thresholds(changes)
     return msgspec.structs.replace(written, circuit=changed)
-
-
-def _echo_simulation(result: "Simulation") -> None:
-    spread = result.dispatches
-    echo(f"{result.cases} cases with random legal answers")
-    echo(
-        f"dispatches per case: {spread.least} at least, {spread.median} median, "
-        f"{spread.p95} in 95 of 100, {spread.most} at most"
-    )
-    echo()
-    echo_table(("END", "CASES", "PART"), _format_shares(result.ends, result.cases))
-    echo_table(("STUCK BECAUSE", "CASES", "PART"), _format_shares(result.stuck, result.cases))
-    echo()
-    commonest = result.paths[:_SHOWN_PATHS]
-    echo_table(
-        ("CASES", "PATH"),
-        ((path.cases, " > ".join((*path.steps, path.end or "stuck"))) for path in commonest),
-    )
-    if len(result.paths) > len(commonest):
-        echo(f"… and {len(result.paths) - len(commonest)} rarer paths; --json lists all")
-    if result.never:
-        echo()
-        echo(f"rules never taken: {', '.join(result.never)}")
-
-
-def _format_shares(counts: "Mapping[str, int]", total: int) -> "Iterator[tuple[object, ...]]":
-    for name, count in counts.items():
-        yield name, count, f"{count / total:.1%}"
 
 
 _OVERLAP = "circuit.overlap"

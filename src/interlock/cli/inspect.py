@@ -2,6 +2,8 @@
 
 import sys
 import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
@@ -18,10 +20,11 @@ from interlock.cli.output import (
     echo_json,
     echo_record,
     echo_table,
+    escape_text,
     open_project,
 )
 from interlock.cli.run import format_ends, list_next_steps
-from interlock.system.text import plural
+from interlock.system.text import align_columns, plural
 from interlock.system.time import format_time
 
 if TYPE_CHECKING:
@@ -39,6 +42,7 @@ if TYPE_CHECKING:
 
 _POLL = 0.25
 """Seconds between two looks at a journal that is followed."""
+_REDRAW_SECONDS = 1.0
 _MAX_ROWS = 20
 
 
@@ -75,16 +79,46 @@ def runs(db: Db = None, json: Json = False) -> None:
 
 
 @app.command()
-def status(run_id: RunId = None, db: Db = None, json: Json = False) -> None:
+def status(
+    run_id: RunId = None,
+    watch: Annotated[
+        bool, typer.Option("--watch", "-w", help="In a terminal: redraw it while the run goes on.")
+    ] = False,
+    db: Db = None,
+    json: Json = False,
+) -> None:
     """Show the state of a run, and which cases need attention."""
     from interlock.api.inspect import read_standing
 
-    now = time.time()
-    standing = read_standing(open_project(db).db, run_id, _MAX_ROWS, now)
+    path = open_project(db).db
+
+    def look() -> tuple["RunStanding", float]:
+        now = time.time()
+        return read_standing(path, run_id, _MAX_ROWS, now), now
+
     if json:
-        echo_json(_standing_fields(standing))
-    else:
-        _echo_standing(standing, now)
+        echo_json(_standing_fields(look()[0]))
+        return
+    found = _watch_standing(look) if watch and sys.stdout.isatty() else look()
+    for line in _format_standing(*found):
+        echo(line)
+
+
+def _watch_standing(
+    look: "Callable[[], tuple[RunStanding, float]]",
+) -> "tuple[RunStanding, float]":
+    """Redraw the standing until nobody works on the run or Ctrl-C is pressed; return the last."""
+    from rich.live import Live
+    from rich.text import Text
+
+    found = look()
+    with Live(auto_refresh=False, screen=True) as screen, suppress(KeyboardInterrupt):
+        while found[0].status == "running":
+            lines = map(escape_text, _format_standing(*found))
+            screen.update(Text("\n".join(lines)), refresh=True)
+            time.sleep(_REDRAW_SECONDS)
+            found = look()
+    return found
 
 
 def _standing_fields(standing: "RunStanding") -> dict[str, Any]:
@@ -103,37 +137,36 @@ def _standing_fields(standing: "RunStanding") -> dict[str, Any]:
     }
 
 
-def _echo_standing(standing: "RunStanding", now: float) -> None:
+def _format_standing(standing: "RunStanding", now: float) -> Iterator[str]:
+    """Yield the lines that a person reads about a run."""
     from interlock.system.time import format_clock_time
 
     run, spent, notable = standing.run, standing.run.spent, standing.notable
     by = f" by {standing.writer}" if standing.writer and standing.status == "running" else ""
-    echo(f"run {run.run_id}: {run.circuit} v{run.version}, {standing.status}{by}")
-    echo(format_ends(standing.ends))
-    echo(
+    yield f"run {run.run_id}: {run.circuit} v{run.version}, {standing.status}{by}"
+    yield format_ends(standing.ends)
+    yield (
         f"{plural(spent.dispatches, 'dispatch', 'dispatches')}, {spent.tokens} tokens, "
         f"{spent.money:.2f} money, {spent.seconds:.1f} s"
     )
-    for line in standing.low_limits:
-        echo(line)
+    yield from standing.low_limits
     for account, until in standing.rate_limits.items():
-        echo(f"{account}: rate-limited until {format_clock_time(until, now)}")
+        yield f"{account}: rate-limited until {format_clock_time(until, now)}"
     if standing.refused:
         reasons = (f"{count} {reason}" for reason, count in sorted(standing.refused.items()))
-        echo(f"answers refused: {', '.join(reasons)}")
-    _echo_notable(notable, standing.reasons)
-    _echo_agents(standing.agents)
+        yield f"answers refused: {', '.join(reasons)}"
+    yield from _format_notable(notable, standing.reasons)
+    yield from _format_agents(standing.agents)
     if standing.status == "unhealthy" and notable:
-        echo(f"'interlock explain {notable[0].case_id}' tells the whole story")
+        yield f"'interlock explain {notable[0].case_id}' tells the whole story"
         return
     outcome = "stopped" if standing.status == "interrupted" else standing.status
-    for line in list_next_steps(outcome, run.run_id):
-        echo(line)
+    yield from list_next_steps(outcome, run.run_id)
 
 
-def _echo_notable(cases: "list[CaseSummary]", reasons: list[str]) -> None:
-    """The first of the cases that are open, stuck or ended badly."""
-    echo_table(
+def _format_notable(cases: "list[CaseSummary]", reasons: list[str]) -> Iterator[str]:
+    """Yield the first of the cases that are open, stuck or ended badly."""
+    yield from align_columns(
         ("CASE", "STATUS", "STEP", "WHY"),
         (
             (case.case_id, case.end or case.status, case.step, " ".join(reason.split()))
@@ -141,11 +174,11 @@ def _echo_notable(cases: "list[CaseSummary]", reasons: list[str]) -> None:
         ),
     )
     if len(cases) > len(reasons):
-        echo(f"… and {len(cases) - len(reasons)} more; --json lists all")
+        yield f"… and {len(cases) - len(reasons)} more; --json lists all"
 
 
-def _echo_agents(agents: "list[AgentStatus]") -> None:
-    echo_table(
+def _format_agents(agents: "list[AgentStatus]") -> Iterator[str]:
+    yield from align_columns(
         ("DISPATCH", "CASE", "STEP", "AGENT", "STANDS", "BECAUSE"),
         (
             (
