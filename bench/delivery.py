@@ -26,9 +26,13 @@ from interlock.delivery.steps import PROGRAMS
 from interlock.engine.circuit import HUMAN
 from interlock.journal.connection import Connection
 from interlock.journal.database import open_writer
+from interlock.journal.journal import Journal
 from interlock.journal.runs import begin_run, find_run
+from interlock.runtime.application import DefaultHooks
 from interlock.runtime.circuits import find_circuit
+from interlock.runtime.loop import RunLoop
 from interlock.runtime.session import RunSession
+from interlock.runtime.terms import RunTerms
 from interlock.system.clock import SystemClock
 
 TASKS = 200
@@ -124,15 +128,18 @@ async def _worked(
         connection, run, circuit, carriers, config, clock=SystemClock()
     )
     session = RunSession(
+        RunLoop(
+            Journal(connection, run.run_id),
+            RunTerms(
+                circuit=ours.circuit,
+                parallel=slots,
+                hooks=ours.hooks or DefaultHooks(),
+                unplaced=ours.unplaced,
+            ),
+            ours.carriers,
+            SystemClock(),
+        ),
         connection,
-        run,
-        ours.circuit,
-        ours.carriers,
-        SystemClock(),
-        roles=circuit.roles,
-        parallel=slots,
-        application=ours.hooks,
-        unplaced=ours.unplaced,
     )
     looks = Looks()
     watching = asyncio.create_task(_watch(session, looks))

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from itertools import count
 from pathlib import Path
 
-from interlock.agents.carrier import Ask
+from interlock.agents.carrier import Ask, Session
 from interlock.agents.human import HumanCarrier
 
 _SESSION = """#!/bin/sh
@@ -77,7 +77,7 @@ def waiting(hours: float = 24.0) -> tuple[int, float]:
     with tempfile.TemporaryDirectory() as name:
         clock = Leaping()
         desk = HumanCarrier(Path(name), clock)
-        desk.start(lambda _reply: None)
+        desk.start(Session(lambda _reply: None))
         began, looks = time.process_time(), 0
         desk.send([Ask(1, 1, "bench", "REVIEW", 1, "human", "?")])
         while clock.time < hours * 3600:

@@ -13,11 +13,11 @@ from pathlib import Path
 
 from interlock.agents.files.file import FileCarrier
 from interlock.engine.circuit_file import read_circuit
-from interlock.engine.schedule import Schedule
 from interlock.journal.database import open_writer
 from interlock.journal.journal import Journal, TurnWrites
-from interlock.journal.runs import NewCase, begin_run, load_cases, load_open_dispatches
+from interlock.journal.runs import NewCase, begin_run
 from interlock.runtime.loop import RunLoop
+from interlock.runtime.terms import RunTerms
 from interlock.system.clock import SystemClock
 
 CIRCUIT = """\
@@ -75,10 +75,8 @@ async def work(arguments: argparse.Namespace) -> object:
         journal = TimedJournal(connection, run_id)
         journal.committed = {}
         desk = FileCarrier(arguments.folder / "runs", clock, mode=arguments.watch)
-        loop = RunLoop(journal, circuit, Schedule(circuit.roles), {"worker": desk}, clock)
-        loop.restore(
-            load_cases(connection, circuit, run_id), load_open_dispatches(connection, run_id), {}
-        )
+        loop = RunLoop(journal, RunTerms(circuit=circuit), {"worker": desk}, clock)
+        loop.restore(connection)
         if arguments.job == "idle":
             return {"cpu_percent": await idle(loop, arguments.seconds)}
         await loop.run()

@@ -15,14 +15,14 @@ import msgspec
 from session import Session, job_parser, read_pragmas
 from workload import STEPS, opening, prompt
 
-from interlock.agents.carrier import Ask, Deliver, Reply
+from interlock.agents.carrier import Ask, Carrier, Reply
 from interlock.engine.circuit_file import read_circuit
-from interlock.engine.schedule import Schedule
 from interlock.journal.connection import raw_connection
 from interlock.journal.database import open_writer
 from interlock.journal.journal import Journal
-from interlock.journal.runs import NewCase, begin_run, load_cases, load_holds, load_open_dispatches
+from interlock.journal.runs import NewCase, begin_run
 from interlock.runtime.loop import RunLoop
+from interlock.runtime.terms import RunTerms
 from interlock.system.clock import SystemClock
 from interlock.version import __version__
 
@@ -58,16 +58,12 @@ CIRCUIT: dict[str, Any] = {
 }
 
 
-class Inside:
+class Inside(Carrier):
     """A carrier whose agent lives in this process."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
         self._held: list[asyncio.Task[None]] = []
-        self._deliver: Deliver
-
-    def start(self, deliver: Deliver) -> None:
-        self._deliver = deliver
 
     def send(self, asks: Sequence[Ask]) -> None:
         if self._session.job == "half":
@@ -75,12 +71,6 @@ class Inside:
             return
         for ask in asks:
             self._give(ask, self._session.agent.answer(ask.case_id, ask.step))
-
-    def settle(self, dispatch_id: int, error: str = "") -> None:
-        pass
-
-    async def close(self) -> None:
-        pass
 
     async def _answer_later(self, ask: Ask) -> None:
         self._give(ask, await self._session.agent.answer_async(ask.case_id, ask.step))
@@ -109,16 +99,11 @@ async def work(session: Session) -> None:
         with session.measured():
             loop = RunLoop(
                 Journal(connection, run_id),
-                circuit,
-                Schedule(circuit.roles, session.inflight),
+                RunTerms(circuit=circuit, parallel=session.inflight),
                 dict.fromkeys(circuit.roles, carrier),
                 SystemClock(),
             )
-            loop.restore(
-                load_cases(connection, circuit, run_id),
-                load_open_dispatches(connection, run_id),
-                load_holds(connection, circuit, run_id),
-            )
+            loop.restore(connection)
             await loop.run()
         session.report(
             style="asyncio, decisions of many cases share a commit",

@@ -21,13 +21,13 @@ from session import cpu_seconds, peak_rss_bytes
 from workload import STEPS, Agent, case_ids, opening, prompt
 
 from interlock.engine.circuit_file import read_circuit
-from interlock.engine.schedule import Schedule
 from interlock.journal.address import PostgresAddress
 from interlock.journal.database import open_writer
 from interlock.journal.journal import Journal
 from interlock.journal.ownership import own_run
-from interlock.journal.runs import NewCase, begin_run, load_cases, load_holds, load_open_dispatches
+from interlock.journal.runs import NewCase, begin_run
 from interlock.runtime.loop import RunLoop
+from interlock.runtime.terms import RunTerms
 from interlock.system.clock import SystemClock
 
 BLOB = "insert into blobs values (%s, %s, %s, %s)"
@@ -73,16 +73,11 @@ async def work_by_interlock(address: PostgresAddress, session: Session) -> None:
         with own_run(connection, run_id) as ownership, session.measured():
             loop = RunLoop(
                 Journal(connection, run_id, 0, ownership),
-                circuit,
-                Schedule(circuit.roles, session.inflight),
+                RunTerms(circuit=circuit, parallel=session.inflight),
                 dict.fromkeys(circuit.roles, Inside(session)),  # type: ignore[arg-type]
                 SystemClock(),
             )
-            loop.restore(
-                load_cases(connection, circuit, run_id),
-                load_open_dispatches(connection, run_id),
-                load_holds(connection, circuit, run_id),
-            )
+            loop.restore(connection)
             await loop.run()
 
 

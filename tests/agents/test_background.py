@@ -12,7 +12,7 @@ from tests.world.note import AGENTS, NOTE, PATIENCE, RAIN
 import interlock
 from interlock.agents.acp.carrier import AcpAgent
 from interlock.agents.background import CarrierGuard, CrashReporter, report_failure
-from interlock.agents.carrier import Ask, Carrier, Deliver, Reply
+from interlock.agents.carrier import Ask, Carrier, Reply, Session
 from interlock.agents.cli.carrier import AgentHome, ProcessAgent
 from interlock.agents.cli.ownership import WorkspaceOwner
 from interlock.agents.cli.profiles import AgentSettings, read_profile
@@ -26,13 +26,11 @@ from interlock.agents.mcp.carrier import McpCarrier
 from interlock.agents.mcp.messages import NextCall, SubmitCall
 from interlock.agents.mcp.socket import CoordinatorClient
 from interlock.agents.queries import QueryBroker
-from interlock.agents.registry import ProgressGauge
 from interlock.agents.script import Behaviour, Script, ScriptAgent
 from interlock.engine.case import RefusedAnswer
-from interlock.engine.circuit import Step
-from interlock.engine.shape import ANYTHING
 from interlock.system.clock import SystemClock
 from interlock.system.errors import StateError
+from interlock.testing.contracts import STEPS
 
 ASK = Ask(7, 1, "C7", "work", 1, "worker", "Work.", case_no=7)
 CLOCK = SystemClock()
@@ -54,23 +52,14 @@ class BrokenScript(Script, frozen=True):
         return found
 
 
-class Loose:
+class Loose(Carrier):
     """A carrier of somebody else, which does its work in its own ways."""
 
     def __init__(self, begin: Callable[[], None]) -> None:
         self._begin = begin
 
-    def start(self, deliver: Deliver) -> None:
-        pass
-
     def send(self, asks: Sequence[Ask]) -> None:
         self._begin()
-
-    def settle(self, dispatch_id: int, error: str = "") -> None:
-        pass
-
-    async def close(self) -> None:
-        pass
 
 
 def in_a_timer(_folder: Path) -> Carrier:
@@ -161,10 +150,7 @@ def file_tick(folder: Path) -> Carrier:
 
 
 def batch(folder: Path) -> Carrier:
-    gauge = ProgressGauge()
-    gauge.enrich = lambda _briefing: boom()
-    files = FileCarrier(folder, CLOCK)
-    return BatchCarrier(files, CLOCK, gauge, scenario="try", workspace=folder)
+    return BatchCarrier(FileCarrier(folder, CLOCK), CLOCK, workspace=folder)
 
 
 def human(folder: Path) -> Carrier:
@@ -199,7 +185,7 @@ def script(_folder: Path) -> Carrier:
 async def test_an_unexpected_error_ends_the_dispatch(
     tmp_path: Path, make: Callable[[Path], Carrier]
 ) -> None:
-    await check_crash(make(tmp_path), ASK, tmp_path)
+    await check_crash(make(tmp_path), ASK, tmp_path, enrich=boom)
 
 
 async def test_a_workers_call_that_fails_ends_the_dispatch_it_is_about(tmp_path: Path) -> None:
@@ -210,12 +196,10 @@ async def test_a_workers_call_that_fails_ends_the_dispatch_it_is_about(tmp_path:
     replies: list[Reply] = []
     notes: list[str] = []
     queries = QueryBroker(tmp_path / "queries")
-    carrier = McpCarrier(tmp_path / "pull", queries, CLOCK, ProgressGauge(), lambda: "a")
-    carrier.steps = {"work": Step("work", "worker", ANYTHING)}
-    carrier.judge_answer = judge
+    carrier = McpCarrier(tmp_path / "pull", queries, CLOCK, lambda: "a")
     guard = CarrierGuard(carrier)
     with CrashReporter(tmp_path / "crashes", notes.append).install():
-        guard.start(replies.append)
+        guard.start(Session(replies.append, CLOCK, steps=STEPS, judge=judge))
         guard.send([ASK, Ask(8, 1, "C8", "work", 1, "worker", "Work.")])
         worker = CoordinatorClient(tmp_path / "pull", "w")
         work = await worker.call(NextCall())

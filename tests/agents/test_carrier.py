@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import ClassVar
 
@@ -12,7 +12,7 @@ from tests.world.acp_agents import GOOD, make_acp_agent
 from tests.world.carrier_bench import Bench, ask
 
 from interlock.agents.background import TaskCarrier
-from interlock.agents.carrier import Ask, Carrier, Deliver, Reply
+from interlock.agents.carrier import Ask, Carrier, CarrierWrapper, Reply, Session
 from interlock.agents.cli.carrier import AgentHome, ProcessAgent, make_nonce
 from interlock.agents.cli.ownership import WorkspaceOwner
 from interlock.agents.cli.profiles import AgentSettings, read_profile
@@ -24,10 +24,7 @@ from interlock.agents.human import HumanAnswer, HumanCarrier, write_answer
 from interlock.agents.mcp.carrier import McpCarrier
 from interlock.agents.mcp.messages import NextCall, SubmitCall
 from interlock.agents.queries import QueryBroker
-from interlock.agents.registry import ProgressGauge
 from interlock.agents.script import ScriptAgent, read_script
-from interlock.engine.circuit import Step
-from interlock.engine.shape import ANYTHING
 from interlock.system.clock import SystemClock
 from interlock.system.errors import SourceError
 from interlock.testing.contracts import CarrierContract
@@ -112,31 +109,26 @@ def manual(folder: Path, clock: ManualClock) -> Carrier:
 
 def batch(folder: Path, clock: ManualClock) -> Carrier:
     carrier = FileCarrier(laid_out(folder), clock)
-    return BatchCarrier(carrier, clock, ProgressGauge(), scenario="try", workspace=folder)
+    return BatchCarrier(carrier, clock, workspace=folder)
 
 
-class Pulled:
+class Pulled(CarrierWrapper):
     """A desk with a worker that takes everything and answers at once."""
 
     def __init__(self, carrier: McpCarrier) -> None:
+        super().__init__(carrier)
         self._carrier = carrier
         self._tasks: list[asyncio.Task[object]] = []
 
-    def start(self, deliver: Deliver) -> None:
-        self._carrier.start(deliver)
+    def start(self, session: Session) -> None:
+        super().start(session)
         self._tasks.append(asyncio.create_task(self._work()))
-
-    def send(self, asks: Sequence[Ask]) -> None:
-        self._carrier.send(asks)
-
-    def settle(self, dispatch_id: int, error: str = "") -> None:
-        self._carrier.settle(dispatch_id, error)
 
     async def close(self) -> None:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        await self._carrier.close()
+        await super().close()
 
     async def _work(self) -> None:
         while True:
@@ -148,11 +140,7 @@ class Pulled:
 
 
 def pulled(folder: Path, clock: ManualClock) -> Carrier:
-    carrier = McpCarrier(
-        folder / "pull", QueryBroker(folder / "queries"), clock, ProgressGauge(), lambda: "a"
-    )
-    carrier.steps = {"work": Step("work", ask(1).role, ANYTHING)}
-    return Pulled(carrier)
+    return Pulled(McpCarrier(folder / "pull", QueryBroker(folder / "queries"), clock, lambda: "a"))
 
 
 Make = Callable[[Path, ManualClock], Carrier]
@@ -199,11 +187,11 @@ class Working(TaskCarrier):
         self._first = first
         self.reported: list[str] = []
 
-    def start(self, deliver: Deliver) -> None:
+    def start(self, session: Session) -> None:
         asyncio.get_running_loop().set_exception_handler(
             lambda _loop, context: self.reported.append(f"{context['exception']!r}")
         )
-        super().start(deliver)
+        super().start(session)
 
     async def prepare(self) -> None:
         if self._first is not None:
@@ -242,7 +230,7 @@ async def test_a_reply_that_cannot_be_delivered_is_reported() -> None:
 
     arrived = asyncio.Event()
     carrier = Working(echo)
-    carrier.start(deliver)
+    carrier.start(Session(deliver))
     carrier.send([case(1)])
     await arrived.wait()
     await carrier.close()

@@ -13,7 +13,7 @@ from tests.world.carrier_bench import Bench, ask
 from tests.world.sample_circuit import GOOD_SCRIPT
 from tests.world.world import World
 
-from interlock.agents.carrier import MAX_ANSWER, Ask, Reply
+from interlock.agents.carrier import MAX_ANSWER, Ask, Reply, Traits
 from interlock.agents.function import (
     AsyncHandler,
     Dispatch,
@@ -87,11 +87,13 @@ def test_a_program_that_meets_a_bad_world_crashes_that_dispatch_only(world: Worl
 
 def test_room_is_that_of_the_carrier_behind(world: World) -> None:
     class Narrow(Listed):
+        traits = Traits(capacity="shared")
+
         def __init__(self, world: World) -> None:
             super().__init__(world)
             self.out: set[int] = set()
 
-        def free_capacity(self) -> int:
+        def free_capacity(self, role: str) -> int:
             return 1 - len(self.out)
 
         def send(self, asks: Sequence[Ask]) -> None:
@@ -213,9 +215,8 @@ async def test_a_function_sees_its_dispatch_and_cannot_change_the_case() -> None
     tags = ["wet"]
     case = Case("C1", "judge", input={"topic": "rain", "tags": tags}, context={"draft": "…"})
     asked = Ask(4, 1, "C1", "judge", 2, "critic", "Judge it.", at=1000.0, case=case)
-    carrier = FunctionCarrier(judge)
-    carrier.steps = {"judge": Step("judge", "critic", ANYTHING, timeout=60)}
-    async with Bench(carrier) as bench:
+    steps = {"judge": Step("judge", "critic", ANYTHING, timeout=60)}
+    async with Bench(FunctionCarrier(judge), steps=steps) as bench:
         bench.carrier.send([asked])
         await bench.until(1)
     assert seen == [

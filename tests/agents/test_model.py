@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from interlock.agents.model import Model, estimate_price, find_endpoint, list_mo
 from interlock.agents.registry import check_agent_tables
 from interlock.engine.case import ModelCall, Usage
 from interlock.engine.circuit import Step
-from interlock.engine.shape import ANYTHING, read_shape
+from interlock.engine.shape import read_shape
 from interlock.system.errors import SourceError
 from interlock.testing.contracts import CarrierContract
 from interlock.testing.kit import ManualClock
@@ -47,14 +47,12 @@ def dialect(request: pytest.FixtureRequest) -> str:
 
 
 def make_model(server: ModelServer, dialect: str = "openai", **settings: Any) -> Model:
-    made = Model(f"{dialect}:{MODEL}", base_url=server.url, key=KEY, **settings)
-    made.clock, made.steps = FakeClock(), STEPS
-    return made
+    return Model(f"{dialect}:{MODEL}", base_url=server.url, key=KEY, **settings)
 
 
-def ask_once(model: Model, sent: Ask | None = None) -> Reply:
+def ask_once(model: Model, sent: Ask | None = None, steps: Mapping[str, Step] = STEPS) -> Reply:
     async def run() -> Reply:
-        async with Bench(model) as bench:
+        async with Bench(model, steps=steps) as bench:
             bench.carrier.send([sent or ask(1, PROMPT)])
             return (await bench.until(1))[0]
 
@@ -67,9 +65,7 @@ class TestModelContract(CarrierContract):
         self._server, self._dialect = server, dialect
 
     def make_carrier(self, folder: Path, clock: ManualClock) -> Carrier:
-        made = make_model(self._server, self._dialect)
-        made.clock, made.steps = clock, {"work": Step("work", "worker", ANYTHING)}
-        return made
+        return make_model(self._server, self._dialect)
 
 
 def test_an_answer_comes_with_the_model_the_request_and_the_tokens(
@@ -130,9 +126,11 @@ def test_a_step_that_has_no_one_schema_is_only_told_to_answer_with_an_object(
     server: ModelServer,
 ) -> None:
     server.say(Said('{"signal": "pass", "data": {}}'), Said("All is well."))
-    model = make_model(server)
-    model.steps = {"work": msgspec.structs.replace(STEPS["work"], signals=("pass", "fail"))}
-    assert json.loads(ask_once(model).content) == {"signal": "pass", "data": {}}
+    steps = {"work": msgspec.structs.replace(STEPS["work"], signals=("pass", "fail"))}
+    assert json.loads(ask_once(make_model(server), steps=steps).content) == {
+        "signal": "pass",
+        "data": {},
+    }
     text = msgspec.structs.replace(ask(1, PROMPT), language="text")
     assert ask_once(make_model(server), text).content == b"All is well."
     asked, plain = server.requests
@@ -171,7 +169,7 @@ def test_a_busy_endpoint_rests_until_it_says_and_is_asked_once(
     server.say(Said(status=status, headers={"retry-after": "7"}), Said(status=status))
     model = make_model(server, dialect)
     reply = ask_once(model)
-    assert (reply.failure, reply.until) == ("rate-limit", model.clock.now() + 7)  # type: ignore[union-attr]
+    assert (reply.failure, reply.until) == ("rate-limit", FakeClock().now() + 7)
     assert ask_once(model).until == 0
     assert len(server.requests) == 2
     assert model.account_of("worker") == make_model(server, dialect).account_of("critic")

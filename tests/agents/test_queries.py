@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tests.world.carrier_bench import ask
 
-from interlock.agents.carrier import Reply
+from interlock.agents.carrier import Reply, Session
 from interlock.agents.human import AnswerPolicy
 from interlock.agents.queries import (
     MAX_QUERIES,
@@ -99,10 +99,13 @@ def test_what_can_be_asked() -> None:
 ME = getpass.getuser()
 
 
+def ignore_reply(_reply: Reply) -> None:
+    pass
+
+
 def test_people_are_told_at_once(tmp_path: Path) -> None:
     output: list[Notification] = []
-    bench = QueryBroker(tmp_path)
-    bench.notify = output.append
+    bench = QueryBroker(tmp_path).open_for(Session(ignore_reply, notify=output.append))
     bench.ask(ask(7), "Which\n door?", ("left", "right"), 5.0)
     bench.ask(ask(7), "x" * 200, (), 6.0)
     assert not bench.ask(ask(7), " ", (), 7.0).asked
@@ -128,8 +131,7 @@ def test_people_are_told_at_once(tmp_path: Path) -> None:
 )
 def test_who_may_answer(tmp_path: Path, policy: AnswerPolicy, by: str, reason: str) -> None:
     refused: list[Reply] = []
-    bench = QueryBroker(tmp_path, policy)
-    bench.refuse = refused.append
+    bench = QueryBroker(tmp_path, policy).open_for(Session(refused.append))
     bench.ask(ask(7), "May it?", ("allow", "reject"), 5.0, PERMISSION)
     write_reply(tmp_path, QueryReply("7.1", "allow", "", by, 6.0))
     assert bench.poll("7.1").answered is (not reason)

@@ -18,7 +18,7 @@ from tests.cli.world import COMMAND, LIMIT
 from interlock.cli.delivery_board import format_age, render_board
 from interlock.delivery.report.board import Board, BoardQuestion, BoardRow
 from interlock.engine.schedule import Spent
-from interlock.runtime.loop import RunCounts
+from interlock.runtime.terms import RunCounts
 
 
 def row(task_id: str, **more: object) -> BoardRow:

@@ -264,8 +264,8 @@ def test_runs_share_the_slots_of_live_workers(server: PostgresConnection) -> Non
     offer(server, 8, run_id=2)
     carrier = WorkerCarrier(server.address)
     carrier._room = queue.read_room(server, ["author"])
-    assert carrier.free_capacity_of("author") == 4, "twice the slots, for two runs"
-    assert carrier.free_capacity_of("x") == 2, "whoever comes first finds work"
+    assert carrier.free_capacity("author") == 4, "twice the slots, for two runs"
+    assert carrier.free_capacity("x") == 2, "whoever comes first finds work"
     lose(server, TWO)
     queue_worker.beat(server, ONE, "draining", {}, "[]")
     assert queue.read_room(server, ["author"])["author"].slots == 0

@@ -83,7 +83,7 @@ def test_our_programs_go_before_agents_only_where_that_was_agreed(
         assert (found is not given[role]) == expected, role
         if expected:
             assert isinstance(found, Handler)
-            assert found.fallback is given[role]
+            assert found.inner is given[role]
     assert ours.circuit.steps == room.circuit.steps
 
 

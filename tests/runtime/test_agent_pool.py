@@ -18,7 +18,6 @@ from interlock.agents.script import ScriptAgent
 from interlock.engine.circuit import HUMAN, Circuit, Role
 from interlock.engine.circuit_file import read_circuit
 from interlock.runtime.agent_pool import (
-    add_timeouts,
     assign_agents,
     assign_slots,
     build_agent_pool,
@@ -201,9 +200,7 @@ def test_a_gate_that_somebody_else_answers_is_not_left_to_a_later_command(
 def test_a_step_without_a_timeout_gets_one_where_files_are_watched(
     tmp_path: Path, word: str, timeout: float | None
 ) -> None:
-    found = add_timeouts(PATIENT, filed(word, tmp_path))
-    assert found.steps["write"].timeout == timeout
-    assert found.steps["judge"].timeout == PATIENT.steps["judge"].timeout
+    assert filed(word, tmp_path)["author"].traits.default_timeout == timeout
 
 
 def test_an_agent_for_all_goes_before_files() -> None:

@@ -7,11 +7,12 @@ import pytest
 from tests.world.sample_circuit import GOOD_SCRIPT, HOLDING, ONE_STEP
 from tests.world.world import World
 
-from interlock.agents.carrier import Ask, Deliver
+from interlock.agents.carrier import Ask, CarrierWrapper
 from interlock.agents.script import ScriptAgent, read_script
 from interlock.engine.schedule import Budget, Spent
 from interlock.journal.runs import NewCase
-from interlock.runtime.loop import RunCounts, RunLoop
+from interlock.runtime.loop import RunLoop
+from interlock.runtime.terms import RunCounts
 
 
 @pytest.fixture
@@ -41,29 +42,23 @@ def test_a_good_crew_brings_every_case_home(world: World) -> None:
     assert (world.ends(), world.refused(), world.faults()) == ({"A": "done", "B": "done"}, [], [])
 
 
-class Witness:
+class Witness(CarrierWrapper):
     """A carrier around a script that looks into the database before it does anything."""
 
     def __init__(self, world: World) -> None:
+        super().__init__(ScriptAgent(read_script(GOOD_SCRIPT, "crew.yaml"), world.clock))
         self._world = world
-        self._agent = ScriptAgent(read_script(GOOD_SCRIPT, "crew.yaml"), world.clock)
         self.seen: list[str] = []
-
-    def start(self, deliver: Deliver) -> None:
-        self._agent.start(deliver)
 
     def send(self, asks: Sequence[Ask]) -> None:
         open_now = {row[0] for row in self._world.rows("select dispatch_id from cases")}
         self.seen += [f"asked {each.dispatch_id in open_now}" for each in asks]
-        self._agent.send(asks)
+        super().send(asks)
 
     def settle(self, dispatch_id: int, error: str = "") -> None:
         settled = {row[0] for row in self._world.rows("select dispatch_id from journal")}
         self.seen.append(f"settled {dispatch_id in settled}")
-        self._agent.settle(dispatch_id, error)
-
-    async def close(self) -> None:
-        await self._agent.close()
+        super().settle(dispatch_id, error)
 
 
 def test_nothing_is_carried_out_before_it_is_committed(world: World) -> None:

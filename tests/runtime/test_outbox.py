@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -11,7 +12,7 @@ from tests.world.clock import START, FakeClock
 from tests.world.sample_circuit import ONE_STEP, PAPER
 from tests.world.world import World
 
-from interlock.agents.carrier import Ask, Carrier, Deliver, HasCapacity, Reply, SharesAccount
+from interlock.agents.carrier import Ask, Carrier, CarrierWrapper, Reply, Traits
 from interlock.agents.function import Handler
 from interlock.agents.script import ScriptAgent, read_script
 from interlock.engine.case import Usage
@@ -121,7 +122,7 @@ OWN_ROW = ONE_STEP.replace("otherwise: failed", "")
 OWN_ROW += "  - {id: tired, at: work, on: rate-limit, to: failed}\n"
 
 
-class Login:
+class Login(Carrier):
     """A carrier with an account. It answers, but for the first so many asks, which are limited."""
 
     def __init__(self, clock: FakeClock, *untils: float | None, account: str = "me") -> None:
@@ -130,9 +131,6 @@ class Login:
         self._clock = clock
         self._untils = list(untils)
         self._account = account
-
-    def start(self, deliver: Deliver) -> None:
-        self._deliver = deliver
 
     def account_of(self, role: str) -> str:
         return self._account
@@ -154,9 +152,6 @@ class Login:
 
     def settle(self, dispatch_id: int, error: str = "") -> None:
         self.stopped.append(dispatch_id)
-
-    async def close(self) -> None:
-        pass
 
 
 @pytest.fixture
@@ -320,8 +315,8 @@ def test_it_is_told_once_for_an_account(world: World) -> None:
 def test_carriers_say_whose_account_it_is(world: World) -> None:
     login = Login(world.clock)
     script: Carrier = ScriptAgent(read_script("{}", "x"), world.clock)
-    assert isinstance(login, SharesAccount)
-    assert not isinstance(script, SharesAccount)
+    assert login.account_of("worker") == "me"
+    assert script.account_of("worker") == ""
     assert Handler(lambda _ask: None, login).account_of("worker") == "me"
     assert Handler(lambda _ask: None, script).account_of("worker") == ""
 
@@ -379,32 +374,27 @@ AGENTS = """\
 NO_GATE = PAPER.replace("to: sign}", "to: done}", 1)
 
 
-class Ferry:
+class Ferry(CarrierWrapper):
     """Takes so many at once, and no more until all are across."""
 
     def __init__(self, inside: Carrier, size: int) -> None:
+        super().__init__(inside)
+        self.traits = Traits(capacity="shared")
         self.trips: list[list[str]] = []
         self.size = size
-        self._inside = inside
         self._aboard: set[int] = set()
 
-    def start(self, deliver: Deliver) -> None:
-        self._inside.start(deliver)
-
-    def free_capacity(self) -> int:
+    def free_capacity(self, role: str) -> int:
         return 0 if self._aboard else self.size
 
     def send(self, asks: Sequence[Ask]) -> None:
         self.trips.append([f"{ask.case_id}:{ask.step}" for ask in asks])
         self._aboard |= {ask.dispatch_id for ask in asks}
-        self._inside.send(asks)
+        super().send(asks)
 
     def settle(self, dispatch_id: int, error: str = "") -> None:
         self._aboard.discard(dispatch_id)
-        self._inside.settle(dispatch_id, error)
-
-    async def close(self) -> None:
-        await self._inside.close()
+        super().settle(dispatch_id, error)
 
 
 def ferry(world: World, size: int, helpers: str = AGENTS) -> Ferry:
@@ -452,8 +442,6 @@ def test_a_stop_lets_the_trip_end_and_begins_no_other(tmp_path: Path) -> None:
 def test_roles_with_one_carrier_share_its_room(tmp_path: Path) -> None:
     world = World(tmp_path)
     boat, script = ferry(world, 2), ScriptAgent(read_script(AGENTS, "crew.yaml"), world.clock)
-    assert isinstance(boat, HasCapacity)
-    assert not isinstance(script, HasCapacity)
     rations = CarrierCapacity({"a": boat, "b": boat, "c": script})
     rations.refresh()
     assert [rations.reserve(role) for role in ("a", "c", "b", "a", "c")] == [
@@ -479,3 +467,35 @@ def test_sent_at_is_the_moment_of_opening_also_after_a_restart(tmp_path: Path) -
         world.clock.time += 3
     assert seen[0] == seen[1]
     assert msgspec.structs.asdict(seen[0])["at"] == 1_000_000.0
+
+
+class Silent(Carrier):
+    """A carrier that never answers."""
+
+    def __init__(self, **traits: Any) -> None:
+        self.traits = Traits(**traits)
+
+    def send(self, asks: Sequence[Ask]) -> None:
+        pass
+
+
+@pytest.mark.parametrize(
+    ("timeout", "traits", "ends_at"),
+    [
+        ("", {}, None),
+        ("", {"default_timeout": 9.0}, 9.0),
+        (", timeout: 4s", {"default_timeout": 9.0}, 4.0),
+        (", timeout: 4s", {"times_itself": True}, None),
+    ],
+)
+def test_a_carrier_may_bring_a_timeout_or_count_the_time_itself(
+    tmp_path: Path, timeout: str, traits: dict[str, Any], ends_at: float | None
+) -> None:
+    world = World(tmp_path, ONE_STEP.replace(", timeout: 10s", timeout))
+    world.begin("A")
+    stop = [lambda loop: loop.stop(), lambda loop: loop.stop()] if ends_at is None else []
+    world.work(carriers={"worker": Silent(**traits)}, at_rest=stop)
+    signals = [line.split()[2] for line in world.story()]
+    assert signals[:1] == ([] if ends_at is None else ["timeout"])
+    if ends_at is not None:
+        assert world.clock.time - START >= ends_at

@@ -6,20 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from interlock.agents.carrier import Ask, Carrier, Deliver, Reply
+from interlock.agents.carrier import Ask, Carrier, Reply
 from interlock.testing import CarrierContract, ManualClock
 
 
-class Echo:
+class Echo(Carrier):
     """Answers after a second of the clock; the simplest carrier with something to wait for."""
 
     def __init__(self, clock: ManualClock) -> None:
         self._clock = clock
         self._out: set[int] = set()
-        self._deliver: Deliver
-
-    def start(self, deliver: Deliver) -> None:
-        self._deliver = deliver
 
     def send(self, asks: Sequence[Ask]) -> None:
         for ask in asks:

@@ -20,6 +20,7 @@ from interlock.engine.schedule import Budget
 from interlock.journal.address import DatabaseAddress
 from interlock.journal.connection import Connection
 from interlock.journal.database import open_writer
+from interlock.journal.journal import Journal
 from interlock.journal.runs import Run, RunStatus, find_run
 from interlock.journal.sqlite import sqlite_connection
 from interlock.rca.application import BuiltinAnalystRole, Rca
@@ -36,10 +37,12 @@ from interlock.rca.knowledge.suites import (
 from interlock.rca.records import Failure, Findings, Launch
 from interlock.rca.sources.read import SourceLaunch
 from interlock.rca.steps import F0, F1, F2, F3, F4, F5, F6
-from interlock.runtime.application import RunSetup
+from interlock.runtime.application import DefaultHooks, RunSetup
 from interlock.runtime.budget import BudgetLimits, BudgetQuestion, BudgetUsage, RunBudget
 from interlock.runtime.circuits import Bundle, find_circuit
+from interlock.runtime.loop import RunLoop
 from interlock.runtime.session import RunSession
+from interlock.runtime.terms import RunTerms
 
 Answers = dict[str, Any]
 """By step: an answer, a behaviour of the script, or a list of behaviours."""
@@ -161,17 +164,20 @@ class AnalysisWorld(World):
                 only=only,
             )
             meet(ours)
+            limits, usage = BudgetLimits(budget or Budget()), BudgetUsage(run.spent)
             found = RunSession(
-                *(connection, run, ours.circuit, ours.carriers, self.clock),
-                roles=self.circuit.roles,
-                parallel=None,
-                budget=BudgetQuestion(
-                    RunBudget(
-                        BudgetLimits(budget or Budget()), BudgetUsage(run.spent), self.clock.time
-                    )
+                RunLoop(
+                    Journal(connection, run.run_id),
+                    RunTerms(
+                        circuit=ours.circuit,
+                        budget=BudgetQuestion(RunBudget(limits, usage, self.clock.time)),
+                        hooks=ours.hooks or DefaultHooks(),
+                        wait_for_humans=wait,
+                    ),
+                    ours.carriers,
+                    self.clock,
                 ),
-                application=ours.hooks,
-                wait_for_humans=wait,
+                connection,
             )
             self.tally = found.counts
             return await drive(found.run(), self.clock)

@@ -3,12 +3,14 @@
 import asyncio
 import os
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 from tests.world.clock import FakeClock
 
 from interlock.agents.carrier import Ask, Carrier
-from interlock.testing.contracts import CarrierBench
+from interlock.engine.circuit import Step
+from interlock.testing.contracts import STEPS, CarrierBench
 
 
 def ask(dispatch_id: int = 1, prompt: str = "{}", step: str = "work") -> Ask:
@@ -20,8 +22,13 @@ class Bench(CarrierBench):
 
     clock: FakeClock
 
-    def __init__(self, carrier: Carrier, clock: FakeClock | None = None) -> None:
-        super().__init__(carrier, clock or FakeClock())
+    def __init__(
+        self,
+        carrier: Carrier,
+        clock: FakeClock | None = None,
+        steps: Mapping[str, Step] = STEPS,
+    ) -> None:
+        super().__init__(carrier, clock or FakeClock(), steps)
 
 
 async def appears(path: Path, *, whole: bool = True) -> str:

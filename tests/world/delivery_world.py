@@ -23,6 +23,7 @@ from interlock.journal.connection import Connection
 from interlock.journal.database import open_reader, open_writer
 from interlock.journal.history import list_cases as case_lines
 from interlock.journal.history import list_lines
+from interlock.journal.journal import Journal
 from interlock.journal.runs import (
     RunStatus,
     begin_run,
@@ -30,9 +31,11 @@ from interlock.journal.runs import (
     load_decisions,
     load_open_dispatches,
 )
+from interlock.runtime.application import DefaultHooks
 from interlock.runtime.circuits import find_circuit
-from interlock.runtime.loop import RunCounts
+from interlock.runtime.loop import RunLoop
 from interlock.runtime.session import RunSession
+from interlock.runtime.terms import RunCounts, RunTerms
 from interlock.system.clock import SystemClock
 from interlock.system.errors import SourceError
 
@@ -323,15 +326,18 @@ class DeliveryWorld:
         )
         programs = dict.fromkeys(PROGRAMS, again) if twice else {}
         run_session = RunSession(
+            RunLoop(
+                Journal(connection, run.run_id),
+                RunTerms(
+                    circuit=ours.circuit,
+                    parallel=parallel,
+                    hooks=ours.hooks or DefaultHooks(),
+                    unplaced=ours.unplaced,
+                ),
+                {**ours.carriers, **programs},
+                SystemClock(),
+            ),
             connection,
-            run,
-            ours.circuit,
-            {**ours.carriers, **programs},
-            SystemClock(),
-            roles=circuit.roles,
-            parallel=parallel,
-            application=ours.hooks,
-            unplaced=ours.unplaced,
         )
         status = await run_session.run()
         self.tally = run_session.counts

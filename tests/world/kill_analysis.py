@@ -13,7 +13,7 @@ import msgspec
 from tests.world.analysis_world import CAUSE, OWN, AnalysisWorld, launch, make_failure, write_script
 from tests.world.kill_run import Death, copied, in_a_process_of_its_own
 
-from interlock.agents.carrier import Ask, Deliver, Reply
+from interlock.agents.carrier import Ask, Reply, Session
 from interlock.agents.script import ScriptAgent, read_script
 from interlock.engine.circuit import HUMAN
 from interlock.rca.config import RcaConfig
@@ -48,12 +48,12 @@ class Mortal(ScriptAgent):
         super().__init__(read_script(SCRIPT, "crew"), room.clock)
         self._death = death
 
-    def start(self, deliver: Deliver) -> None:
+    def start(self, session: Session) -> None:
         def mortally(reply: Reply) -> None:
             self._death.moment()
-            deliver(reply)
+            session.deliver(reply)
 
-        super().start(mortally)
+        super().start(msgspec.structs.replace(session, deliver=mortally))
 
     def send(self, asks: Sequence[Ask]) -> None:
         self._death.moment()

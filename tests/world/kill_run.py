@@ -16,7 +16,7 @@ import msgspec
 from tests.world.sample_circuit import PAPER
 from tests.world.world import World
 
-from interlock.agents.carrier import Ask, Deliver, Reply
+from interlock.agents.carrier import Ask, CarrierWrapper, Reply, Session
 from interlock.agents.script import ScriptAgent, read_script
 
 SCRIPT = """\
@@ -49,30 +49,27 @@ class Death:
             os.kill(os.getpid(), signal.SIGKILL)
 
 
-class Mortal:
+class Mortal(CarrierWrapper):
     """A carrier around the script agent: each thing it does is a moment to die at."""
 
     def __init__(self, world: World, death: Death) -> None:
-        self._agent = ScriptAgent(read_script(SCRIPT, "crew.yaml"), world.clock)
+        super().__init__(ScriptAgent(read_script(SCRIPT, "crew.yaml"), world.clock))
         self._death = death
 
-    def start(self, deliver: Deliver) -> None:
+    def start(self, session: Session) -> None:
         def mortally(reply: Reply) -> None:
             self._death.moment()
-            deliver(reply)
+            session.deliver(reply)
 
-        self._agent.start(mortally)
+        super().start(msgspec.structs.replace(session, deliver=mortally))
 
     def send(self, asks: Sequence[Ask]) -> None:
         self._death.moment()
-        self._agent.send(asks)
+        super().send(asks)
 
     def settle(self, dispatch_id: int, error: str = "") -> None:
         self._death.moment()
-        self._agent.settle(dispatch_id, error)
-
-    async def close(self) -> None:
-        await self._agent.close()
+        super().settle(dispatch_id, error)
 
 
 def work(folder: Path, death: Death) -> None:

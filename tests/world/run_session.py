@@ -12,8 +12,11 @@ from tests.world.world import World
 
 from interlock.agents.command import CommandAgent
 from interlock.journal.database import open_writer
+from interlock.journal.journal import Journal
 from interlock.journal.runs import find_run
+from interlock.runtime.loop import RunLoop
 from interlock.runtime.session import RunSession
+from interlock.runtime.terms import RunTerms
 from interlock.system.clock import SystemClock
 
 AGENT = (sys.executable, str(Path(__file__).with_name("agent.py")))
@@ -25,14 +28,13 @@ def main(db: Path) -> None:
         circuit = World.circuit_of(found)
         agent = CommandAgent(AGENT, os.environ)
         run_session = RunSession(
+            RunLoop(
+                Journal(connection, found.run_id),
+                RunTerms(circuit=circuit, parallel=2, wait_for_humans=True),
+                dict.fromkeys(circuit.roles, agent),
+                SystemClock(),
+            ),
             connection,
-            found,
-            circuit,
-            dict.fromkeys(circuit.roles, agent),
-            SystemClock(),
-            roles=circuit.roles,
-            parallel=2,
-            wait_for_humans=True,
         )
         status = asyncio.run(run_session.run())
         by = run_session.stopped_by.name if run_session.stopped_by else "nobody"

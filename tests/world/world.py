@@ -15,7 +15,7 @@ from interlock.agents.human import HumanAnswer, HumanCarrier, write_answer
 from interlock.agents.script import ScriptAgent, read_script
 from interlock.engine.circuit import HUMAN, Circuit
 from interlock.engine.circuit_file import read_circuit
-from interlock.engine.schedule import Budget, Schedule
+from interlock.engine.schedule import Budget
 from interlock.journal.address import DatabaseAddress
 from interlock.journal.audit import Fault, audit
 from interlock.journal.connection import Connection, raw_connection
@@ -30,9 +30,6 @@ from interlock.journal.runs import (
     RunStatus,
     begin_run,
     find_run,
-    load_cases,
-    load_holds,
-    load_open_dispatches,
 )
 from interlock.journal.sqlite import sqlite_connection
 from interlock.journal.usage import (
@@ -42,7 +39,7 @@ from interlock.journal.usage import (
     sum_role_usage,
 )
 from interlock.rca.knowledge.audit import KNOWLEDGE_RULES
-from interlock.runtime.application import CaseHooks
+from interlock.runtime.application import CaseHooks, DefaultHooks
 from interlock.runtime.budget import (
     BUDGET_INQUIRY,
     BudgetLimits,
@@ -51,7 +48,8 @@ from interlock.runtime.budget import (
     RunBudget,
     read_limits,
 )
-from interlock.runtime.loop import RunCounts, RunLoop
+from interlock.runtime.loop import RunLoop
+from interlock.runtime.terms import RunCounts, RunTerms
 from interlock.system.time import Day
 
 
@@ -126,22 +124,21 @@ class World:
             found = find_run(connection, run_id)
             loop = RunLoop(
                 Journal(connection, run_id, ownership=owned),
-                self.circuit,
-                Schedule(roles, places),
+                RunTerms(
+                    circuit=self.circuit,
+                    roles=roles,
+                    parallel=places,
+                    budget=self._budget_question(connection, found, budget, inbox=inbox),
+                    wait_for_humans=wait,
+                    wait_for_limits=patient,
+                    hooks=application or DefaultHooks(),
+                    pauses=list_newest_pauses(connection),
+                    tell=self.notices.append,
+                ),
                 crews,
                 self.clock,
-                budget=self._budget_question(connection, found, budget, inbox=inbox),
-                wait_for_humans=wait,
-                wait_for_limits=patient,
-                application=application,
-                pauses=list_newest_pauses(connection),
-                tell=self.notices.append,
             )
-            loop.restore(
-                load_cases(connection, self.circuit, run_id),
-                load_open_dispatches(connection, run_id),
-                load_holds(connection, self.circuit, run_id),
-            )
+            loop.restore(connection)
             self.tally = loop.counts
             return await drive(loop.run(), self.clock, [partial(thing, loop) for thing in at_rest])
 

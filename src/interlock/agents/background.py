@@ -9,15 +9,15 @@ ever end. Carriers that know better which dispatch failed say so with `report_er
 
 import asyncio
 import traceback
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from contextvars import ContextVar
+from contextvars import ContextVar, copy_context
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Protocol
 
-from interlock.agents.carrier import Ask, Carrier, Deliver, Reply
+from interlock.agents.carrier import Ask, Carrier, CarrierWrapper, Reply, Session
 from interlock.engine.circuit import CRASH
 from interlock.system.clock import Clock
 from interlock.system.errors import InterlockError
@@ -65,7 +65,7 @@ class Stoppable(Protocol):
     def stop(self) -> None: ...
 
 
-class TaskCarrier(ABC):
+class TaskCarrier(Carrier):
     """A carrier that answers each ask in a task of its own, which ends in a reply whatever happens.
 
     An error that we foresee becomes a `crash` reply with its sentence; any other one becomes a
@@ -78,18 +78,19 @@ class TaskCarrier(ABC):
         self._tasks: set[asyncio.Task[None]] = set()
         self._stoppable: dict[int, Stoppable] = {}
         self._prepared: asyncio.Future[None]
-        self._deliver: Deliver
+        self.session: Session
 
     @abstractmethod
     async def answer(self, ask: Ask) -> Reply:
         """Work on an ask. Done twice for the same ask, it must do no harm."""
 
-    async def prepare(self) -> None:  # noqa: B027 - most carriers have nothing to prepare
+    async def prepare(self) -> None:
         """What must be done once, before the first ask is worked on. If it fails, so does every
         task, by the same error."""
 
-    def start(self, deliver: Deliver) -> None:
-        self._deliver = deliver
+    def start(self, session: Session) -> None:
+        super().start(session)
+        self.session = session
         self._prepared = asyncio.ensure_future(self.prepare())
 
     def send(self, asks: Sequence[Ask]) -> None:
@@ -153,49 +154,33 @@ class TaskCarrier(ABC):
             self._deliver(reply)
 
 
-class CarrierGuard:
+class CarrierGuard(CarrierWrapper):
     """Calls a carrier so that whatever fails in it, now or later, is known to be its work."""
 
-    def __init__(self, carrier: Carrier) -> None:
-        self._carrier = carrier
+    def __init__(self, inner: Carrier) -> None:
+        super().__init__(inner)
         self._open: set[int] = set()
-        self._deliver: Deliver
+        self._context = copy_context()
+        self._context.run(_GUARD.set, self)
 
-    def start(self, deliver: Deliver) -> None:
-        """What fails here fails for the caller: without its carriers a run cannot begin."""
-        self._deliver = deliver
-        token = _GUARD.set(self)
-        try:
-            self._carrier.start(deliver)
-        finally:
-            _GUARD.reset(token)
+    def start(self, session: Session) -> None:
+        """Let what fails here fail for the caller: without its carriers a run cannot begin."""
+        self._context.run(super().start, session)
 
     def send(self, asks: Sequence[Ask]) -> None:
         dispatch_ids = [ask.dispatch_id for ask in asks]
         self._open.update(dispatch_ids)
-        token = _GUARD.set(self)
         try:
-            self._carrier.send(asks)
+            self._context.run(self.inner.send, asks)
         except Exception as error:
-            report_error(error, *dispatch_ids)
-        finally:
-            _GUARD.reset(token)
+            self._context.run(report_error, error, *dispatch_ids)
 
-    def settle(self, settled: Iterable[tuple[int, str]]) -> None:
-        """These dispatches are decided, by an answer or, as the text says, without one."""
-        token = _GUARD.set(self)
+    def settle(self, dispatch_id: int, error: str = "") -> None:
+        self._open.discard(dispatch_id)
         try:
-            for dispatch_id, error in settled:
-                self._open.discard(dispatch_id)
-                try:
-                    self._carrier.settle(dispatch_id, error)
-                except Exception as problem:
-                    report_error(problem)
-        finally:
-            _GUARD.reset(token)
-
-    async def close(self) -> None:
-        await self._carrier.close()
+            self._context.run(self.inner.settle, dispatch_id, error)
+        except Exception as problem:
+            self._context.run(report_error, problem)
 
     def fail(self, reason: str, dispatch_ids: Sequence[int] | None) -> list[int]:
         """End these dispatches, or all that are open, as `crash`; which of them were open."""

@@ -1,18 +1,21 @@
-"""What every carrier does: take asks and hand back replies. The loop knows carriers only by this.
+"""The contract between a run and its carriers, which take asks and hand back replies.
 
 A carrier never decides whether a reply is good, late or forged; it hands over what came, with the
 dispatch id it came for. Sending the same ask twice must be harmless: after a crash it happens.
 """
 
+import sys
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
-from typing import Protocol, runtime_checkable
+from typing import Literal
 
 import msgspec
 
 from interlock.engine.case import Case, ModelCall, RefusedAnswer, Usage
 from interlock.engine.circuit import Language, Step
-from interlock.system.clock import Clock
+from interlock.journal.events import Tell, ignore_notification
+from interlock.signals.batch import Briefing, Phase, render_briefing
+from interlock.system.clock import Clock, SystemClock
 
 MAX_ANSWER = 1024 * 1024
 """Bytes of one answer. A longer one is refused without being read to its end."""
@@ -132,122 +135,149 @@ class Reply(msgspec.Struct, frozen=True, gc=False):
 Deliver = Callable[[Reply], None]
 
 
-class Carrier(Protocol):
-    """Carries asks of one or more roles."""
+JudgeAnswer = Callable[[Ask, Reply], RefusedAnswer | None]
+"""Return why an answer would be refused, or None if it would be accepted."""
 
-    def start(self, deliver: Deliver) -> None:
-        """Called before the first ask, inside the running event loop; after `close`, again when
-        the same program goes on with the run."""
 
+class RunProgress(msgspec.Struct, frozen=True):
+    """How far a run has come: its cases, how many are over, and the tokens it has cost."""
+
+    cases: int = 0
+    over: int = 0
+    tokens: int = 0
+
+
+def _accept(_ask: Ask, _reply: Reply) -> None:
+    return None
+
+
+def _do_nothing() -> None:
+    return None
+
+
+def _keep_briefing(briefing: Briefing) -> Briefing:
+    return briefing
+
+
+def _always_triage(_step: str) -> Phase:
+    return "triage"
+
+
+class Session(msgspec.Struct, frozen=True):
+    """Everything a run lends its carriers while it is worked on."""
+
+    deliver: Deliver
+    clock: Clock = msgspec.field(default_factory=SystemClock)
+    circuit: str = ""
+    """The circuit's name."""
+    steps: Mapping[str, Step] = {}
+    """The circuit's steps: what an answer must look like, and how long it may take."""
+    judge: JudgeAnswer = _accept
+    wake_up: Callable[[], None] = _do_nothing
+    """Make the run look for room that has opened by itself."""
+    notify: Tell = ignore_notification
+    read_progress: Callable[[], RunProgress] = RunProgress
+    enrich: Callable[[Briefing], Briefing] = _keep_briefing
+    """Add to a briefing what the application knows."""
+    phase_of: Callable[[str], Phase] = _always_triage
+
+    def write_briefing(self, run_id: int, asks: Sequence[Ask], batch_id: int = 1) -> str:
+        """Return what workers should know of these asks. The batch's id stands in the title, by
+        which a lost manifest's id is found again."""
+        progress = self.read_progress()
+        investigates = any(self.phase_of(ask.step) == "investigation" for ask in asks)
+        plain = Briefing(
+            batch_id=batch_id,
+            scenario=self.circuit,
+            suite_id=str(run_id),
+            phase="investigation" if investigates else "triage",
+            in_batch=len(asks),
+            total=progress.cases,
+            completed=progress.over,
+        )
+        return render_briefing(self.enrich(plain))
+
+
+class Traits(msgspec.Struct, frozen=True, kw_only=True):
+    """Facts about a carrier that never change. Most carriers have the defaults."""
+
+    capacity: Literal["unlimited", "shared", "by role"] = "unlimited"
+    """Whether `free_capacity` limits the asks: all together, or those of each role apart."""
+    default_timeout: float | None = None
+    """Seconds for steps without a timeout, where nobody would miss an agent that died."""
+    times_itself: bool = False
+    """The carrier counts a step's time itself, from when somebody takes the ask."""
+    answered: Literal["now", "inbox", "by hand"] = "now"
+    """How answers come: while the run works, or by a later command, to a question at the inbox or
+    to a prompt in a file."""
+    forgets_prompts: bool = False
+    """Nobody needs the prompts of what is out: they are read in the journal."""
+    hint: str = ""
+    """A line for the user when work on a run begins."""
+
+
+class Carrier(ABC):
+    """Carries asks of one or more roles. A carrier of your own has `send`, and overrides what else
+    it needs."""
+
+    traits = Traits()
+
+    def start(self, session: Session) -> None:
+        """Begin to work for a run. Called before the first ask, inside the running event loop;
+        after `close`, again when the same program goes on with the run."""
+        self._deliver = session.deliver
+
+    @abstractmethod
     def send(self, asks: Sequence[Ask]) -> None:
-        """Carry these out; returns at once, replies come through `deliver`."""
+        """Carry these out; returns at once, replies come through `session.deliver`."""
 
-    def settle(self, dispatch_id: int, error: str = "") -> None:
-        """The dispatch is decided, by its answer or, as `error` says, without one: stop what still
-        runs for it."""
+    def settle(self, dispatch_id: int, error: str = "") -> None:  # noqa: B027 - few have to
+        """Stop what still runs for a dispatch that is decided, by its answer or, as `error` says,
+        without one."""
 
-    async def close(self) -> None:
+    async def close(self) -> None:  # noqa: B027 - few have to
         """Stop everything that still runs and let go of what is held."""
 
-
-@runtime_checkable
-class HasCapacity(Protocol):
-    """A carrier that takes asks only now and then, and then only so many."""
-
-    def free_capacity(self) -> int:
-        """How many it takes at this moment. Room opens when one of its dispatches is settled."""
-
-
-@runtime_checkable
-class HasRoleCapacity(Protocol):
-    """The same for each role of its own. When room opens by itself, it calls `wake_up`, which is
-    set before it starts."""
-
-    wake_up: Callable[[], None]
-
-    def free_capacity_of(self, role: str) -> int:
-        """How many dispatches of the role it takes at this moment."""
-
-
-@runtime_checkable
-class KeepsTime(Protocol):
-    """A carrier whose asks are fetched: it counts a step's time itself, from when one is taken."""
-
-    counts_from_taking: bool
-
-
-@runtime_checkable
-class SharesAccount(Protocol):
-    """A carrier whose asks share a limit with others: a login, a key, a subscription."""
+    def free_capacity(self, role: str) -> int:
+        """Return how many asks of the role can be taken at this moment. Room opens when a dispatch
+        is settled; where it opens by itself, the carrier calls `session.wake_up`."""
+        return sys.maxsize
 
     def account_of(self, role: str) -> str:
-        """The name of what the role's asks are charged to; empty if it has none of its own. The
-        same name in another run or another process is the same account."""
-
-
-@runtime_checkable
-class KeepsAnswers(Protocol):
-    """A carrier whose answers may lie where they are until somebody comes for them."""
+        """Return the name of what the role's asks are charged to, such as a login or a key; empty
+        for an account of this run alone. The same name in another run is the same account."""
+        return ""
 
     def keeps_answers(self) -> bool:
-        """Whether nothing is lost if nobody waits for what is out."""
+        """Return whether nothing is lost if nobody waits for what is out."""
+        return False
 
 
-@runtime_checkable
-class ForgetsPrompts(Protocol):
-    """A carrier that needs no prompts, because whoever answers reads them in the journal."""
+class CarrierWrapper(Carrier):
+    """A carrier in front of another, which does all that is not overridden."""
 
-    def forgets_prompts(self) -> bool:
-        """Whether nobody needs to keep the prompts of what is out."""
+    def __init__(self, inner: Carrier) -> None:
+        self.inner = inner
+        self.traits = inner.traits
 
+    def start(self, session: Session) -> None:
+        super().start(session)
+        self.inner.start(session)
 
-@runtime_checkable
-class HoldsTime(Protocol):
-    """A clock of tests: its time does not pass while somebody works."""
+    def send(self, asks: Sequence[Ask]) -> None:
+        self.inner.send(asks)
 
-    def hold(self) -> AbstractContextManager[None]:
-        """Until it is left, time stands."""
+    def settle(self, dispatch_id: int, error: str = "") -> None:
+        self.inner.settle(dispatch_id, error)
 
+    async def close(self) -> None:
+        await self.inner.close()
 
-@runtime_checkable
-class TakesClock(Protocol):
-    """A carrier that a program makes before the run's clock is known, and that is given it."""
+    def free_capacity(self, role: str) -> int:
+        return self.inner.free_capacity(role)
 
-    clock: Clock | None
+    def account_of(self, role: str) -> str:
+        return self.inner.account_of(role)
 
-
-@runtime_checkable
-class KnowsSteps(Protocol):
-    """A carrier that is given the circuit's steps before it starts: what an answer must look like,
-    and how long it may take."""
-
-    steps: Mapping[str, Step]
-
-
-JudgeAnswer = Callable[[Ask, Reply], RefusedAnswer | None]
-WriteBriefing = Callable[[int, Sequence[Ask]], str]
-
-
-@runtime_checkable
-class JudgesAnswers(KnowsSteps, Protocol):
-    """A carrier whose workers learn at once why an answer is refused, and are told about the run;
-    it is given both before it starts."""
-
-    judge_answer: JudgeAnswer
-    write_briefing: WriteBriefing
-
-
-@runtime_checkable
-class LimitsTime(Protocol):
-    """A carrier that cannot see whether anybody is there to answer: a step that its circuit gives
-    no time has this many seconds, or none if it is None."""
-
-    default_timeout: float | None
-
-
-@runtime_checkable
-class AnsweredLater(Protocol):
-    """A carrier whose answers are given by a later command, so that nobody waits for them."""
-
-    is_written_out: bool
-    """Whether its prompts are written to files; else they are asked at the inbox."""
+    def keeps_answers(self) -> bool:
+        return self.inner.keeps_answers()

@@ -11,7 +11,6 @@ import copy
 import dataclasses
 import inspect
 import logging
-import sys
 import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import nullcontext
@@ -24,18 +23,13 @@ from interlock.agents.carrier import (
     MAX_ANSWER,
     Ask,
     Carrier,
-    Deliver,
-    ForgetsPrompts,
-    HasCapacity,
-    HoldsTime,
-    KeepsAnswers,
+    CarrierWrapper,
     Reply,
-    SharesAccount,
+    Session,
 )
 from interlock.engine.circuit import CRASH, UNREADABLE, Step
 from interlock.engine.shape import build_schema
 from interlock.signals.answer_text import NoObject, find_answer_object
-from interlock.system.clock import Clock
 from interlock.system.errors import InterlockError
 
 _FENCES = (b"```", b"~~~")
@@ -73,8 +67,7 @@ Function = Callable[[Dispatch], Returned | Awaitable[Returned]]
 
 
 class FunctionCarrier(TaskCarrier):
-    """A carrier that calls a function for each ask. `steps` is put in before it starts: it says
-    what an answer must look like and how long it may take.
+    """A carrier that calls a function for each ask.
 
     An async function is cancelled when its answer is not needed any more. A plain one cannot be:
     it runs on in its thread, which keeps neither the loop nor the process alive.
@@ -82,30 +75,33 @@ class FunctionCarrier(TaskCarrier):
 
     def __init__(self, function: Function) -> None:
         super().__init__()
-        self.steps: Mapping[str, Step] = {}
-        self.clock: Clock | None = None
         self._function = function
 
     async def answer(self, ask: Ask) -> Reply:
-        """The reply to one ask; whatever the function raises is a `crash`."""
-        step = self.steps.get(ask.step)
-        dispatch = build_dispatch(ask, step)
-        try:
-            with self.clock.hold() if isinstance(self.clock, HoldsTime) else nullcontext():
-                if _is_async(self._function):
-                    found = self._function(dispatch)
-                else:
-                    thread = f"agent-{ask.dispatch_id}"
-                    found = await _run_in_thread(self._function, dispatch, thread)
-                value = await found if inspect.isawaitable(found) else found
-            return build_reply(ask, value, step)
-        except asyncio.CancelledError as error:
-            task = asyncio.current_task()
-            if task is not None and task.cancelling():
-                raise
-            return build_crash(ask, error)
-        except (Exception, SystemExit) as error:
-            return build_crash(ask, error)
+        return await call_function(self._function, ask, self.session)
+
+
+async def call_function(function: Function, ask: Ask, session: Session) -> Reply:
+    """Return a function's reply to one ask; whatever the function raises is a `crash`."""
+    step = session.steps.get(ask.step)
+    dispatch = build_dispatch(ask, step)
+    # The time of a clock in tests stands still while a function works.
+    hold_time = getattr(session.clock, "hold", nullcontext)
+    try:
+        with hold_time():
+            if _is_async(function):
+                found = function(dispatch)
+            else:
+                found = await _run_in_thread(function, dispatch, f"agent-{ask.dispatch_id}")
+            value = await found if inspect.isawaitable(found) else found
+        return build_reply(ask, value, step)
+    except asyncio.CancelledError as error:
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():
+            raise
+        return build_crash(ask, error)
+    except (Exception, SystemExit) as error:
+        return build_crash(ask, error)
 
 
 def build_dispatch(ask: Ask, step: Step | None = None) -> Dispatch:
@@ -216,74 +212,39 @@ HandlerFunction = Callable[[Ask], Reply | None]
 """The answer to an ask, or None if somebody else must be asked."""
 
 
-class Handler:
+class _Nobody(Carrier):
+    """A carrier that has no answer to anything."""
+
+    def send(self, asks: Sequence[Ask]) -> None:
+        for ask in asks:
+            reason = f"the program has no answer for step {ask.step}"
+            self._deliver(Reply(ask.dispatch_id, failure=CRASH, reason=reason))
+
+    def keeps_answers(self) -> bool:
+        return True
+
+
+class Handler(CarrierWrapper):
     """A carrier whose answers are computed at once, in this process. What the function leaves to
     another carrier goes on together, so that a carrier of batches gets one batch."""
 
     def __init__(self, function: HandlerFunction, fallback: Carrier | None = None) -> None:
-        self.fallback = fallback
+        super().__init__(fallback or _Nobody())
         self._function = function
-        self._deliver: Deliver
-
-    def start(self, deliver: Deliver) -> None:
-        self._deliver = deliver
-        if self.fallback is not None:
-            self.fallback.start(deliver)
-
-    def free_capacity(self) -> int:
-        return (
-            self.fallback.free_capacity() if isinstance(self.fallback, HasCapacity) else sys.maxsize
-        )
-
-    def account_of(self, role: str) -> str:
-        return self.fallback.account_of(role) if isinstance(self.fallback, SharesAccount) else ""
-
-    def forgets_prompts(self) -> bool:
-        return isinstance(self.fallback, ForgetsPrompts) and self.fallback.forgets_prompts()
-
-    def keeps_answers(self) -> bool:
-        return self.fallback is None or (
-            isinstance(self.fallback, KeepsAnswers) and self.fallback.keeps_answers()
-        )
 
     def send(self, asks: Sequence[Ask]) -> None:
         others: list[Ask] = []
         for ask in asks:
-            reply = self._run_function(ask)
+            try:
+                reply = self._function(ask)
+            except InterlockError as error:
+                reply = Reply(ask.dispatch_id, failure=CRASH, reason=str(error))
             if reply is None:
                 others.append(ask)
             else:
                 self._deliver(reply)
-        if others and self.fallback is not None:
-            self.fallback.send(others)
-
-    def settle(self, dispatch_id: int, error: str = "") -> None:
-        if self.fallback is not None:
-            self.fallback.settle(dispatch_id, error)
-
-    async def close(self) -> None:
-        if self.fallback is not None:
-            await self.fallback.close()
-
-    def _run_function(self, ask: Ask) -> Reply | None:
-        try:
-            reply = self._function(ask)
-        except InterlockError as error:
-            return Reply(ask.dispatch_id, failure=CRASH, reason=str(error))
-        if reply is None and self.fallback is None:
-            reason = f"the program has no answer for step {ask.step}"
-            return Reply(ask.dispatch_id, failure=CRASH, reason=reason)
-        return reply
-
-
-def find_last_carrier(carrier: Carrier) -> Carrier | None:
-    """Who is asked in the end, behind handlers and others that have a fallback; None where they
-    answer everything."""
-    found: Any = carrier
-    while hasattr(found, "fallback"):
-        found = found.fallback
-    last: Carrier | None = found
-    return last
+        if others:
+            self.inner.send(others)
 
 
 class PromptlessHandler(Handler):

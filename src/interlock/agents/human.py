@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from interlock.agents.background import report_error
-from interlock.agents.carrier import MAX_ANSWER, Ask, Deliver, Reply
+from interlock.agents.carrier import MAX_ANSWER, Ask, Carrier, Reply, Traits
 from interlock.engine.circuit import UNREADABLE
 from interlock.journal.mailbox import Mailbox, MessageName, as_mailbox
 from interlock.system.clock import Clock
@@ -98,10 +98,10 @@ def list_answered(place: Path | Mailbox) -> set[int]:
     return {int(name) for name in names if _NUMBER.fullmatch(name)}
 
 
-class HumanCarrier:
+class HumanCarrier(Carrier):
     """A carrier that looks for answers to the open questions."""
 
-    is_written_out = False
+    traits = Traits(answered="inbox", forgets_prompts=True)
 
     def __init__(
         self, place: Path | Mailbox, clock: Clock, policy: AnswerPolicy = EVERYBODY
@@ -115,19 +115,12 @@ class HumanCarrier:
         self._seen_foreign: set[MessageName] = set()
         self._asked_at = 0.0
         self._cancel: Callable[[], None] | None = None
-        self._deliver: Deliver
-
-    def start(self, deliver: Deliver) -> None:
-        self._deliver = deliver
 
     def send(self, asks: Sequence[Ask]) -> None:
         self._open |= {ask.dispatch_id: ask.step for ask in asks}
         self._runs |= {ask.run_id for ask in asks}
         self._asked_at = self._clock.now()
         self._check_mail()
-
-    def forgets_prompts(self) -> bool:
-        return True
 
     def settle(self, dispatch_id: int, error: str = "") -> None:
         self._open.pop(dispatch_id, None)

@@ -31,7 +31,6 @@ from interlock.agents.function import build_reply
 from interlock.engine.case import ModelCall
 from interlock.engine.circuit import ARTIFACT, CRASH, RATE_LIMIT, UNREADABLE, Step
 from interlock.engine.shape import ANYTHING, build_schema
-from interlock.system.clock import Clock, SystemClock
 from interlock.system.errors import SourceError, UsageError
 from interlock.system.retry import read_retry_after
 from interlock.system.text import shorten
@@ -184,8 +183,6 @@ class Model(TaskCarrier):
         table = {**settings, **({"base_url": base_url} if base_url else {})}
         self.endpoint = found = endpoint or find_endpoint(kind, table, os.environ, key)
         self.model = model or found.settings.model
-        self.clock: Clock | None = None
-        self.steps: Mapping[str, Step] = {}
         if not self.model:
             raise SourceError(f"{name} names no model; say {kind}:MODEL")
         if found.key_variable and not found.key:
@@ -229,7 +226,7 @@ class Model(TaskCarrier):
     async def answer(self, ask: Ask) -> Reply:
         import httpx
 
-        step = self.steps.get(ask.step)
+        step = self.session.steps.get(ask.step)
         body = self.endpoint.dialect.build_body(self.build_request(ask, step))
         try:
             response, raw = await self._post(body)
@@ -324,7 +321,7 @@ class Model(TaskCarrier):
         reason = f"HTTP {status} from {self.endpoint.host}" + (f": {said}" if said else "")
         if status in _BUSY and code != NO_CREDIT:
             wait = read_retry_after(headers)
-            until = 0.0 if wait is None else (self.clock or SystemClock()).now() + wait
+            until = 0.0 if wait is None else self.session.clock.now() + wait
             return Reply(ask.dispatch_id, failure=RATE_LIMIT, reason=reason, until=until)
         if unusable := find_unusable(status, code, message):
             content = said.encode() or b"-"

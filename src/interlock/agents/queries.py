@@ -17,9 +17,9 @@ from typing import Annotated, Final, Literal, TypeVar
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from interlock.agents.carrier import Ask, Reply
+from interlock.agents.carrier import Ask, Reply, Session
 from interlock.agents.human import EVERYBODY, AnswerPolicy
-from interlock.journal.events import Notification, Tell, ignore_notification
+from interlock.journal.events import Notification
 from interlock.journal.mailbox import Mailbox, as_mailbox
 from interlock.system.clock import Clock
 from interlock.system.errors import InterlockError, SourceError
@@ -159,16 +159,25 @@ def _read_record(place: Path | Mailbox, name: str, kind: type[_T]) -> _T | None:
 
 
 _MAX_SHOWN = 80
+NO_SESSION: Final = Session(lambda _reply: None)
 
 
 class QueryBroker:
-    """Queries of all dispatches of one carrier. `notify` and `refuse` are set before it works."""
+    """Queries of all dispatches of one carrier."""
 
-    def __init__(self, folder: Path | Mailbox, policy: AnswerPolicy = EVERYBODY) -> None:
+    def __init__(
+        self,
+        folder: Path | Mailbox,
+        policy: AnswerPolicy = EVERYBODY,
+        session: Session = NO_SESSION,
+    ) -> None:
         self.folder = as_mailbox(folder)
-        self.notify: Tell = ignore_notification
-        self.refuse: Callable[[Reply], None] = lambda _reply: None
         self._policy = policy
+        self._session = session
+
+    def open_for(self, session: Session) -> "QueryBroker":
+        """Return the broker of a run, which notifies its people and journals what is refused."""
+        return QueryBroker(self.folder, self._policy, session)
 
     def ask(
         self, ask: Ask, question: str, options: tuple[str, ...], at: float, kind: str = QUERY
@@ -193,7 +202,7 @@ class QueryBroker:
             kind,
         )
         write_query(self.folder, query)
-        self.notify(_build_notification(query))
+        self._session.notify(_build_notification(query))
         return QueryStatus(asked=True, question_id=query_id)
 
     def poll(self, query_id: str) -> QueryStatus:
@@ -226,7 +235,7 @@ class QueryBroker:
         self.folder.remove(name)
         reason = f"{problem[:1].upper()}{problem[1:]}."
         content = msgspec.json.encode(found)
-        self.refuse(Reply(query.dispatch_id, content, refused="WrongRole", reason=reason))
+        self._session.deliver(Reply(query.dispatch_id, content, refused="WrongRole", reason=reason))
         return None
 
 
@@ -269,6 +278,10 @@ class PermissionBroker:
         self._timeout = timeout
         self._open: dict[str, _OpenQuestion] = {}
         self._cancel: Callable[[], None] | None = None
+
+    def start(self, session: Session) -> None:
+        """Ask for this run from now on."""
+        self.queries = self.queries.open_for(session)
 
     def close_earlier(self, dispatch_id: int) -> None:
         """Close what an earlier agent still asks about the dispatch."""

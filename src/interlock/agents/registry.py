@@ -22,7 +22,6 @@ from interlock.agents.carrier import Carrier
 from interlock.agents.files import NameFiles, name_files
 from interlock.agents.queries import QueryBroker
 from interlock.journal.address import DatabaseAddress, beside, identify
-from interlock.signals.batch import Briefing, Phase, render_briefing
 from interlock.system.clock import Clock
 from interlock.system.errors import InterlockError, SourceError
 from interlock.system.folder_watch import Mode
@@ -66,40 +65,6 @@ class AgentSpec(msgspec.Struct, frozen=True):
         return f"{self.kind}:{self.rest}" if self.rest else self.kind
 
 
-class RunProgress(msgspec.Struct, frozen=True):
-    """How far a run has come: its cases, how many are over, and the tokens it has cost."""
-
-    cases: int = 0
-    over: int = 0
-    tokens: int = 0
-
-
-class ProgressGauge:
-    """Carriers are made before the loop whose numbers they show: `read_progress` is set afterwards,
-    and `enrich`, by which an application adds what it knows to a briefing."""
-
-    def __init__(self) -> None:
-        self.read_progress: Callable[[], RunProgress] = RunProgress
-        self.enrich: Callable[[Briefing], Briefing] = lambda briefing: briefing
-
-    def render_briefing(
-        self, scenario: str, run_id: int, phase: Phase, in_batch: int, *, batch_id: int = 1
-    ) -> str:
-        """All that workers should know when a batch goes out. The batch's id stands in the title:
-        it is how a lost manifest's id is found again."""
-        progress = self.read_progress()
-        plain = Briefing(
-            batch_id=batch_id,
-            scenario=scenario,
-            suite_id=str(run_id),
-            phase=phase,
-            in_batch=in_batch,
-            total=progress.cases,
-            completed=progress.over,
-        )
-        return render_briefing(self.enrich(plain))
-
-
 class AgentContext(msgspec.Struct, frozen=True, kw_only=True):
     """What a factory may build on."""
 
@@ -117,8 +82,6 @@ class AgentContext(msgspec.Struct, frozen=True, kw_only=True):
     """Where an agent asks a person a question of its own."""
     files: FileOptions = FileOptions()
     file_names: NameFiles = name_files
-    phase_of: Callable[[str], Phase] = lambda _step: "triage"
-    gauge: ProgressGauge
     token_limit: int = 0
 
 
@@ -308,9 +271,7 @@ def build_model(spec: AgentSpec, context: AgentContext) -> Carrier:
     from interlock.agents.model import Model, find_endpoint
 
     table = context.settings.get("agent", {}).get(spec.kind, {})
-    made = Model(str(spec), endpoint=find_endpoint(spec.kind, table, context.environment))
-    made.clock = context.clock
-    return made
+    return Model(str(spec), endpoint=find_endpoint(spec.kind, table, context.environment))
 
 
 def _file_root(context: AgentContext) -> Path:
@@ -340,12 +301,9 @@ def build_batch(_spec: AgentSpec, context: AgentContext) -> Carrier:
             _file_root(context), context.clock, names=context.file_names, mode=context.files.watch
         ),
         context.clock,
-        context.gauge,
-        scenario=context.circuit,
         workspace=context.project,
         size=context.files.batch_size,
         tokens=context.token_limit,
-        phase_of=context.phase_of,
     )
 
 
@@ -354,7 +312,7 @@ def build_mcp(_spec: AgentSpec, context: AgentContext) -> Carrier:
 
     nonce = partial(secrets.token_hex, 8)
     folder = pull_folder(context.db)
-    return McpCarrier(folder, context.queries, context.clock, context.gauge, nonce)
+    return McpCarrier(folder, context.queries, context.clock, nonce)
 
 
 def build_worker(spec: AgentSpec, context: AgentContext) -> Carrier:

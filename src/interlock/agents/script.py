@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from interlock.agents.carrier import Ask, Deliver, Reply
+from interlock.agents.carrier import Ask, Carrier, Reply
 from interlock.engine.case import Usage
 from interlock.engine.circuit import CRASH, RATE_LIMIT
 from interlock.system.clock import Clock
@@ -87,7 +87,7 @@ def _check_behaviour(behaviour: Behaviour) -> None:
         raise UsageError(f"usage must be between 0 and {_MAX_USAGE:,}")
 
 
-class ScriptAgent:
+class ScriptAgent(Carrier):
     """A carrier that acts a script out, in this process."""
 
     def __init__(self, script: Script, clock: Clock) -> None:
@@ -96,10 +96,6 @@ class ScriptAgent:
         self._late: dict[int, Reply] = {}
         self._limited: set[int] = set()
         self._delayed: dict[int, Callable[[], None]] = {}
-        self._deliver: Deliver
-
-    def start(self, deliver: Deliver) -> None:
-        self._deliver = deliver
 
     def send(self, asks: Sequence[Ask]) -> None:
         for ask in asks:

@@ -5,7 +5,16 @@ Declared as entry points: `interlock.applications` (a circuit's name, its `Appli
 `Carrier`) and `interlock.settings` (a table of interlock.toml, the record that it is read into).
 """
 
-from interlock.agents.carrier import Ask, Carrier, Deliver, ExecutionContext, Reply
+from interlock.agents.carrier import (
+    Ask,
+    Carrier,
+    CarrierWrapper,
+    Deliver,
+    ExecutionContext,
+    Reply,
+    Session,
+    Traits,
+)
 from interlock.agents.function import AsyncHandler, Dispatch, FunctionCarrier, Handler, build_answer
 from interlock.agents.registry import AgentContext, AgentSpec
 from interlock.engine.case import Case, Decision, RefusedAnswer, Signal, Usage
@@ -30,6 +39,7 @@ __all__ = [
     "Ask",
     "AsyncHandler",
     "Carrier",
+    "CarrierWrapper",
     "Case",
     "CaseHooks",
     "CaseOverview",
@@ -51,8 +61,10 @@ __all__ = [
     "Reply",
     "Run",
     "RunSetup",
+    "Session",
     "Settings",
     "Signal",
+    "Traits",
     "Usage",
     "build_answer",
 ]

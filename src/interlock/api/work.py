@@ -11,21 +11,24 @@ from typing import Protocol, TypedDict
 import msgspec
 
 from interlock.agents.background import CrashReporter
-from interlock.agents.carrier import Carrier, JudgesAnswers
-from interlock.agents.registry import FileOptions, ProgressGauge, RunProgress
+from interlock.agents.carrier import Carrier
+from interlock.agents.registry import FileOptions
 from interlock.engine.circuit import HUMAN, Circuit
 from interlock.engine.schedule import NO_LIMITS, Spent
 from interlock.journal.connection import Connection
 from interlock.journal.events import Notification
 from interlock.journal.history import count_ends, list_cases
+from interlock.journal.journal import Journal
 from interlock.journal.ownership import Ownership, own_run
 from interlock.journal.runs import Run, RunStatus
-from interlock.journal.usage import find_last_inquiry, sum_day_usage, sum_role_usage
+from interlock.journal.usage import (
+    find_last_inquiry,
+    list_newest_pauses,
+    sum_day_usage,
+    sum_role_usage,
+)
 from interlock.runtime.agent_pool import (
     AgentPool,
-    add_timeouts,
-    connect_notifier,
-    connect_workers,
     roles_answered_later,
     roles_written_out,
 )
@@ -38,10 +41,11 @@ from interlock.runtime.budget import (
     RunBudget,
 )
 from interlock.runtime.circuits import Bundle
-from interlock.runtime.loop import RunCounts
+from interlock.runtime.loop import RunLoop
 from interlock.runtime.session import OneRound, RunSession
 from interlock.runtime.settings import RunConfig
 from interlock.runtime.telemetry import RunObserver, observe_run
+from interlock.runtime.terms import RunCounts, RunTerms
 from interlock.system.time import find_local_day
 
 Progress = Callable[[RunCounts, Spent], None]
@@ -127,33 +131,46 @@ def work_on_run(
     `once` each case gets one agent's turn. `started` is given the session when it is set up,
     `changed` is called after every turn. The run is owned meanwhile, unless the caller does;
     StoreError if another works on it."""
-    written = load_circuit(run)
-    circuit = add_timeouts(written, pool.carriers)
-    config = msgspec.convert(run.options, RunConfig).application_config
+    circuit = load_circuit(run)
+    config = msgspec.convert(run.options, RunConfig)
     with ExitStack() as held:
         ownership = ownership or held.enter_context(own_run(connection, run.run_id))
         progress = held.enter_context(display.show_progress())
         observer = held.enter_context(_observe(connection, run, display))
         begin = find_application(run.circuit).set_up_run
+        own = config.application_config
         setup = change_setup(
-            begin(connection, run, circuit, pool.carriers, config, clock=pool.clock, only=only)
+            begin(connection, run, circuit, pool.carriers, own, clock=pool.clock, only=only)
         )
         hooks = _limit_rounds(setup, circuit) if once else setup.hooks
-        tell = _connect_carriers(pool, written, hooks, display, observer)
-        session = _open_session(
-            connection,
-            run,
-            pool,
-            msgspec.structs.replace(setup, hooks=hooks),
-            display,
-            ownership,
+        for hint in sorted({each.traits.hint for each in pool.carriers.values()} - {""}):
+            display.note(hint)
+        terms = RunTerms(
+            circuit=setup.circuit,
+            roles=pool.roles,
+            parallel=pool.parallel,
+            by_hand=roles_answered_later(pool.carriers),
+            unplaced=setup.unplaced,
+            budget=open_budget(connection, run, pool),
+            hooks=hooks or DefaultHooks(),
             wait_for_humans=wait_for_humans,
             wait_for_limits=wait_for_limits,
-            tell=tell,
+            pauses=list_newest_pauses(connection),
+            run_at=run.created_at,
+            tell=_build_notifier(display, pool, observer),
             watch=partial(_watch, progress, changed, observer),
-            observer=observer,
+            enrich=setup.enrich or (lambda briefing: briefing),
         )
-        _connect_gauge(pool.gauge, session, setup)
+        journal = Journal(
+            connection, run.run_id, config.after, ownership, observer.record if observer else None
+        )
+        session = RunSession(
+            RunLoop(journal, terms, setup.carriers, pool.clock),
+            connection,
+            ownership,
+            draining=lambda out: display.note(_describe_draining(out)),
+            crashes=CrashReporter(pool.crash_folder, display.note),
+        )
         started(session)
         status = asyncio.run(_run_session(session, pool))
     return RunResult(
@@ -197,68 +214,6 @@ def _watch(
     if observer is not None:
         observer.show(counts, spent)
     changed()
-
-
-def _open_session(
-    connection: Connection,
-    run: Run,
-    pool: AgentPool,
-    setup: RunSetup,
-    display: Display,
-    ownership: Ownership,
-    *,
-    wait_for_humans: bool,
-    wait_for_limits: bool,
-    tell: Callable[[Notification], None],
-    watch: Progress,
-    observer: RunObserver | None,
-) -> RunSession:
-    return RunSession(
-        connection,
-        run,
-        setup.circuit,
-        setup.carriers,
-        pool.clock,
-        roles=pool.roles,
-        parallel=pool.parallel,
-        budget=open_budget(connection, run, pool),
-        by_hand=roles_answered_later(pool.carriers),
-        unplaced=setup.unplaced,
-        after=msgspec.convert(run.options, RunConfig).after,
-        ownership=ownership,
-        application=setup.hooks,
-        wait_for_humans=wait_for_humans,
-        wait_for_limits=wait_for_limits,
-        tell=tell,
-        watch=watch,
-        draining=lambda out: display.note(_describe_draining(out)),
-        crashes=CrashReporter(pool.crash_folder, display.note),
-        committed=observer.record if observer else None,
-    )
-
-
-def _connect_carriers(
-    pool: AgentPool,
-    circuit: Circuit,
-    hooks: CaseHooks | None,
-    display: Display,
-    observer: RunObserver | None,
-) -> Callable[[Notification], None]:
-    """Give the carriers what they need to know of the run; returns who is told what happens."""
-    connect_workers(pool.carriers, circuit, pool.gauge, hooks)
-    if any(isinstance(each, JudgesAnswers) for each in pool.carriers.values()):
-        display.note("asks wait for workers: an agent takes them with the tools of 'interlock mcp'")
-    tell = _build_notifier(display, pool, observer)
-    connect_notifier(pool.carriers, tell)
-    return tell
-
-
-def _connect_gauge(gauge: ProgressGauge, session: RunSession, setup: RunSetup) -> None:
-    """Let batches say how far the run has come."""
-    gauge.read_progress = lambda: RunProgress(
-        session.counts.cases, session.counts.ended + session.counts.stuck, session.spent.tokens
-    )
-    gauge.enrich = setup.enrich or gauge.enrich
 
 
 async def _run_session(session: RunSession, pool: AgentPool) -> RunStatus:

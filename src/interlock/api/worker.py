@@ -15,12 +15,11 @@ from typing import Any, TypeVar
 import msgspec
 
 from interlock.agents.background import CrashReporter
-from interlock.agents.carrier import Carrier, SharesAccount
+from interlock.agents.carrier import Carrier
 from interlock.agents.registry import (
     FILE_CARRIERS,
     MCP,
     AgentContext,
-    ProgressGauge,
     agents_folder,
     build_agent,
     is_label,
@@ -248,7 +247,6 @@ def _build_context(project: ProjectBase, address: PostgresAddress) -> AgentConte
         settings=settings.written,
         environment=os.environ,
         queries=open_query_broker(address, settings.inbox),
-        gauge=ProgressGauge(),
     )
 
 
@@ -265,7 +263,7 @@ def _name_queues(agents: Mapping[str, Carrier], labels: Sequence[str]) -> dict[s
     """The queues of these roles, with and without a label, and what each is charged to."""
     found: dict[str, str] = {}
     for role, carrier in agents.items():
-        account = carrier.account_of(role) if isinstance(carrier, SharesAccount) else ""
+        account = carrier.account_of(role)
         for name in (role, *(f"{role}:{label}" for label in labels)):
             found[name] = account
     return found

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from interlock.agents.carrier import Ask, Carrier, Deliver, Reply
+from interlock.agents.carrier import Ask, Carrier, CarrierWrapper, Reply, Session
 from interlock.agents.cli.profiles import PROFILE_NAMES
 from interlock.agents.function import PromptlessHandler
 from interlock.agents.registry import MCP, list_endpoints
@@ -259,28 +259,28 @@ class SequentialCases(HooksWrapper):
             yield first
 
 
-class MeteredCarrier:
+class MeteredCarrier(CarrierWrapper):
     """A carrier whose replies say what they cost, as estimated from bytes: so a budget of tokens
     holds for agents that never report what they used."""
 
-    def __init__(self, carrier: Carrier) -> None:
-        self._carrier = carrier
+    def __init__(self, inner: Carrier) -> None:
+        super().__init__(inner)
         self._asked: dict[int, int] = {}
 
-    def start(self, deliver: Deliver) -> None:
-        self._carrier.start(lambda reply: deliver(self._add_usage(reply)))
+    def start(self, session: Session) -> None:
+        def deliver(reply: Reply) -> None:
+            session.deliver(self._add_usage(reply))
+
+        super().start(msgspec.structs.replace(session, deliver=deliver))
 
     def send(self, asks: Sequence[Ask]) -> None:
         for ask in asks:
             self._asked[ask.dispatch_id] = len(ask.prompt.encode()) // BYTES_PER_TOKEN
-        self._carrier.send(asks)
+        super().send(asks)
 
     def settle(self, dispatch_id: int, error: str = "") -> None:
         self._asked.pop(dispatch_id, None)
-        self._carrier.settle(dispatch_id, error)
-
-    async def close(self) -> None:
-        await self._carrier.close()
+        super().settle(dispatch_id, error)
 
     def _add_usage(self, reply: Reply) -> Reply:
         asked = self._asked.get(reply.dispatch_id)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from interlock.api.records import Connection, DatabaseAddress
     from interlock.delivery.report.board import Board, BoardRow
-    from interlock.runtime.loop import RunCounts
+    from interlock.runtime.terms import RunCounts
 
 Progress = Callable[["RunCounts", Spent], None]
 _DRAW_EVERY: Final = 1.0
@@ -87,7 +87,7 @@ def _draw_board(
     from rich.live import Live
 
     from interlock.delivery.report.board import open_board
-    from interlock.runtime.loop import RunCounts
+    from interlock.runtime.terms import RunCounts
 
     latest = (RunCounts(), Spent())
     over = threading.Event()

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from interlock.api.project import Project
     from interlock.api.records import Notification
     from interlock.engine.schedule import Spent
-    from interlock.runtime.loop import RunCounts
+    from interlock.runtime.terms import RunCounts
 
 SCHEMA_VERSION = 1
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
-from interlock.agents.carrier import Ask, Carrier, Deliver, Reply
+from interlock.agents.carrier import Ask, Carrier, Reply, Session
 from interlock.agents.cli.carrier import AgentHome, make_nonce
 from interlock.agents.cli.outcome import find_time_zone
 from interlock.agents.cli.profiles import PROFILE_NAMES, allow_writing, read_profile
@@ -192,10 +192,10 @@ class PilotCarrier(AsyncHandler):
         self.is_locked = False
         """Whether whoever works on the run holds the lock already."""
 
-    def start(self, deliver: Deliver) -> None:
+    def start(self, session: Session) -> None:
         if not self.is_locked:
             self._held.enter_context(self._take_lock())
-        super().start(deliver)
+        super().start(session)
 
 
 def build_dialect(spec: str, bare: bool) -> AgentDialect:

@@ -251,7 +251,7 @@ def _plan_hook(
 
     def open_hook(setup: RunSetup) -> RunSetup:
         gate = setup.carriers[HUMAN]
-        issues = gate.carrier if isinstance(gate, CheckpointedGate) else gate
+        issues = gate.inner if isinstance(gate, CheckpointedGate) else gate
         if not isinstance(issues, IssueCarrier):
             raise TypeError(f"{issues!r} does not use GitHub issues")
         listening = held.enter_context(closing(open_socket(host, port, "--hook")))

@@ -5,40 +5,21 @@ roles are answered by a later command, which may be silent for how long, how man
 """
 
 import os
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
-from interlock.agents.carrier import (
-    AnsweredLater,
-    Ask,
-    Carrier,
-    JudgeAnswer,
-    JudgesAnswers,
-    KeepsTime,
-    KnowsSteps,
-    LimitsTime,
-    Reply,
-    TakesClock,
-    WriteBriefing,
-)
+from interlock.agents.carrier import Carrier
 from interlock.agents.human import HumanCarrier
-from interlock.agents.queries import QueryBroker
-from interlock.agents.registry import AgentContext, FileOptions, ProgressGauge, build_agent
-from interlock.engine.case import RefusedAnswer
-from interlock.engine.circuit import FAILURES, HUMAN, Circuit, Role, Step
-from interlock.engine.circuit_file import NAMED_SHAPES, is_valid_name
-from interlock.engine.shape import read_shape
+from interlock.agents.registry import AgentContext, FileOptions, build_agent
+from interlock.engine.circuit import HUMAN, Circuit, Role
+from interlock.engine.circuit_file import is_valid_name
 from interlock.journal.address import DatabaseAddress, beside
-from interlock.journal.events import Tell
-from interlock.runtime.answers import decode_answer
-from interlock.runtime.application import CaseHooks, DefaultHooks, find_application
+from interlock.runtime.application import find_application
 from interlock.runtime.budget import BudgetLimits, read_limits
 from interlock.runtime.notify import Notifier, build_notifier
 from interlock.runtime.settings import RunConfig, Settings, open_answers, open_query_broker
-from interlock.signals.batch import Phase
 from interlock.system.clock import Clock, SystemClock
 from interlock.system.errors import SourceError
 
@@ -60,7 +41,6 @@ class AgentPool(msgspec.Struct, frozen=True):
     notifier: Notifier | None
     bell: bool
     clock: Clock
-    gauge: ProgressGauge
     crash_folder: Path | None = None
     """Where the tracebacks of unexpected errors are written."""
 
@@ -79,16 +59,13 @@ def build_agent_pool(
     """The carriers of a run. Those `given` by role, as for Python functions, need no words in the
     configuration; `complain` is called for notifications that cannot be sent."""
     given = given or {}
-    clock, gauge = clock or SystemClock(), ProgressGauge()
+    clock = clock or SystemClock()
     application = find_application(circuit.name)
     limits = read_limits(config.budget, {each.role for each in circuit.steps.values()} - {HUMAN})
     own = {*application.own_roles, *given}
     words = assign_agents(circuit, config.agents, str(config.files.get("dispatch", "")), own)
     inbox = HumanCarrier(open_answers(db), clock, settings.inbox)
     carriers: dict[str, Carrier] = {HUMAN: inbox, **given}
-    for each in given.values():
-        if isinstance(each, TakesClock):
-            each.clock = clock
     context = build_agent_context(
         circuit,
         config,
@@ -96,7 +73,6 @@ def build_agent_pool(
         project,
         db,
         clock=clock,
-        gauge=gauge,
         token_limit=limits.run.tokens or 0,
     )
     for spec in dict.fromkeys(words.values()):
@@ -113,7 +89,6 @@ def build_agent_pool(
         notifier=build_notifier(settings.notify, clock, complain),
         bell=settings.notify.bell,
         clock=clock,
-        gauge=gauge,
         crash_folder=beside(db, "crashes"),
     )
 
@@ -126,7 +101,6 @@ def build_agent_context(
     db: DatabaseAddress,
     *,
     clock: Clock | None = None,
-    gauge: ProgressGauge | None = None,
     token_limit: int = 0,
 ) -> AgentContext:
     """What agents of a run are built from; whose roles they play is added for each."""
@@ -142,8 +116,6 @@ def build_agent_context(
         queries=open_query_broker(db, settings.inbox),
         files=files,
         file_names=application.file_names(Path(files.root)),
-        phase_of=application.phase_of,
-        gauge=gauge or ProgressGauge(),
         token_limit=token_limit,
     )
 
@@ -195,108 +167,10 @@ def assign_slots(circuit: Circuit, slots: Mapping[str, int]) -> dict[str, Role]:
 
 
 def roles_answered_later(carriers: Mapping[str, Carrier]) -> frozenset[str]:
-    """The roles whose answers come by a later command: nobody waits for them."""
-    return _find_roles(carriers, AnsweredLater)
+    """Return the roles whose answers come by a later command: nobody waits for them."""
+    return frozenset(role for role, each in carriers.items() if each.traits.answered != "now")
 
 
 def roles_written_out(carriers: Mapping[str, Carrier]) -> frozenset[str]:
-    """The roles whose prompts are written out for a later command, not asked at the inbox."""
-    return frozenset(
-        role
-        for role, each in carriers.items()
-        if isinstance(each, AnsweredLater) and each.is_written_out
-    )
-
-
-def _find_roles(carriers: Mapping[str, Carrier], kind: Any) -> frozenset[str]:
-    return frozenset(role for role, each in carriers.items() if isinstance(each, kind))
-
-
-def add_timeouts(circuit: Circuit, carriers: Mapping[str, Carrier]) -> Circuit:
-    """Steps without a timeout get one where a watcher that died would never be missed. Those that
-    workers fetch have theirs counted by their carrier, from when somebody took them."""
-    defaults = {
-        role: each.default_timeout
-        for role, each in carriers.items()
-        if isinstance(each, LimitsTime)
-    }
-    fetched = _find_roles(carriers, KeepsTime)
-
-    def limit(step: Step) -> float | None:
-        if step.role in fetched:
-            return None
-        return defaults.get(step.role) if step.timeout is None else step.timeout
-
-    steps = {
-        name: msgspec.structs.replace(step, timeout=limit(step))
-        for name, step in circuit.steps.items()
-    }
-    return msgspec.structs.replace(circuit, steps=steps)
-
-
-_TEXT = read_shape(NAMED_SHAPES["text"])
-_LATEST: tuple[Phase, ...] = ("investigation", "triage")
-
-
-def connect_workers(
-    carriers: Mapping[str, Carrier],
-    circuit: Circuit,
-    gauge: ProgressGauge,
-    hooks: CaseHooks | None,
-) -> None:
-    """Tell the carriers that workers fetch from, and functions, what is asked and how it is judged.
-
-    A worker learns at once why its answer is refused and can mend it; the loop would have taken the
-    same answer as unreadable, and ended the attempt.
-    """
-    judge, brief = _make_judge(circuit, hooks or DefaultHooks()), _make_brief(circuit, gauge)
-    for each in carriers.values():
-        if isinstance(each, JudgesAnswers):
-            each.steps, each.judge_answer, each.write_briefing = (
-                _expect_objects(circuit.steps),
-                judge,
-                brief,
-            )
-        elif isinstance(each, KnowsSteps):
-            each.steps = circuit.steps
-
-
-def _expect_objects(steps: Mapping[str, Step]) -> dict[str, Step]:
-    """A worker hands a message in as the text of an object."""
-    return {
-        name: msgspec.structs.replace(step, shape=_TEXT) if step.language == "text" else step
-        for name, step in steps.items()
-    }
-
-
-def connect_notifier(carriers: Mapping[str, Carrier], tell: Tell) -> None:
-    """Let carriers whose agents ask a human tell people so."""
-    for each in carriers.values():
-        queries = getattr(each, "queries", None)
-        if isinstance(queries, QueryBroker):
-            queries.notify = tell
-
-
-def _make_judge(circuit: Circuit, hooks: CaseHooks) -> JudgeAnswer:
-    def judge(ask: Ask, reply: Reply) -> RefusedAnswer | None:
-        found = decode_answer(reply, circuit.steps[ask.step], ask.case_id, ask.execution)
-        if (
-            not isinstance(found, RefusedAnswer)
-            and found.name not in FAILURES
-            and ask.case is not None
-        ):
-            found = hooks.check_answer(ask.case_no, ask.case, found)
-        return found if isinstance(found, RefusedAnswer) else None
-
-    return judge
-
-
-def _make_brief(circuit: Circuit, gauge: ProgressGauge) -> WriteBriefing:
-    phase_of = find_application(circuit.name).phase_of
-
-    def brief(run_id: int, asks: Sequence[Ask]) -> str:
-        phases = {phase_of(ask.step) for ask in asks}
-        phase = next((each for each in _LATEST if each in phases), _LATEST[-1])
-        return gauge.render_briefing(circuit.name, run_id, phase, len(asks))
-
-    return brief
+    """Return the roles whose prompts are written out for a later command."""
+    return frozenset(role for role, each in carriers.items() if each.traits.answered == "by hand")

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from interlock.agents.carrier import Ask, Carrier, Deliver, Reply
+from interlock.agents.carrier import Ask, Carrier, Reply, Session
 from interlock.engine.case import RefusedAnswer
 from interlock.engine.circuit import HUMAN
 from interlock.engine.schedule import (
@@ -332,12 +332,12 @@ class BudgetQuestion:
     def is_open(self) -> bool:
         return self._open is not None
 
-    def start(self, deliver: Deliver, writes: TurnWrites) -> None:
+    def start(self, session: Session, writes: TurnWrites) -> None:
         """Go on where the last session left off. If a flag or a new day has answered the question
         in the meantime, that is written down as its answer."""
         if self._inbox is None:
             return
-        self._inbox.start(deliver)
+        self._inbox.start(session)
         last = self._last
         if last is None or last.answered_at is not None:
             return

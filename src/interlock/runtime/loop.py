@@ -8,23 +8,29 @@ its commit, `CaseTable` the cases: it is the only place that adds, changes or re
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 import msgspec
 
 from interlock.agents.background import tell_user
-from interlock.agents.carrier import Ask, Carrier, ExecutionContext, Reply
+from interlock.agents.carrier import (
+    Ask,
+    Carrier,
+    ExecutionContext,
+    Reply,
+    RunProgress,
+    Session,
+)
 from interlock.engine.advance import advance, apply, open_case
 from interlock.engine.case import ENDED, OPEN, STUCK, Case, RefusedAnswer, Signal
 from interlock.engine.circuit import CRASH, FAILURES, RATE_LIMIT, TIMEOUT, UNREADABLE, Circuit
 from interlock.engine.schedule import Schedule, Spent, ready
-from interlock.journal.events import Tell, ignore_notification
+from interlock.journal.connection import Connection
 from interlock.journal.journal import (
     CaseRow,
     Journal,
     JournalEntry,
     NewDispatch,
-    Pause,
     Refusal,
     TurnWrites,
 )
@@ -35,40 +41,24 @@ from interlock.journal.runs import (
     OpenDispatch,
     RunStatus,
     insert_cases,
+    load_cases,
+    load_holds,
+    load_open_dispatches,
     update_case,
 )
 from interlock.runtime.answers import decode_answer
-from interlock.runtime.application import CaseHooks, DefaultHooks
+from interlock.runtime.application import CaseHooks, find_application
 from interlock.runtime.budget import BudgetQuestion, RunBudget
 from interlock.runtime.notify import EventCollector
 from interlock.runtime.outbox import Outbox
 from interlock.runtime.prompts import render_prompt
+from interlock.runtime.terms import RunCounts, RunTerms
 from interlock.system.clock import Clock
 from interlock.system.errors import CircuitError
 
 _encode = msgspec.json.Encoder().encode
 _MAX_WITHOUT_YIELD = 0.002
 """Seconds for which arrivals are worked off before other parts of the program get their turn."""
-
-
-class RunCounts(msgspec.Struct):
-    """How a run stands, in numbers, for whoever watches it."""
-
-    cases: int = 0
-    ended: int = 0
-    unhealthy: int = 0
-    stuck: int = 0
-    halted: str = ""
-    """The case whose end stopped the run."""
-    in_flight: int = 0
-    questions: int = 0
-    refused: int = 0
-    limited: int = 0
-    """Dispatches that wait for the end of a rate limit."""
-    limited_until: float = 0.0
-    """When the first account goes on again; 0 if none rests."""
-    problem: str = ""
-    """Why the run stopped by itself, and what to do: an agent cannot be asked as things are."""
 
 
 class CaseTable:
@@ -196,45 +186,33 @@ class RunLoop:
     """Works on one run until nothing more can be done without a human, a budget or a new start."""
 
     def __init__(
-        self,
-        journal: Journal,
-        circuit: Circuit,
-        schedule: Schedule,
-        carriers: Mapping[str, Carrier],
-        clock: Clock,
-        *,
-        budget: BudgetQuestion | None = None,
-        application: CaseHooks | None = None,
-        wait_for_humans: bool = False,
-        wait_for_limits: bool = True,
-        pauses: Iterable[Pause] = (),
-        run_at: float = 0.0,
-        tell: Tell = ignore_notification,
-        watch: Callable[[RunCounts, Spent], None] = lambda _counts, _spent: None,
+        self, journal: Journal, terms: RunTerms, carriers: Mapping[str, Carrier], clock: Clock
     ) -> None:
         self._journal = journal
-        self._application = application or DefaultHooks()
-        self._circuit = circuit
-        self._schedule = schedule
+        self._terms = terms
+        self._application = terms.hooks
+        self._circuit = terms.circuit
         self._clock = clock
-        self._run_at = run_at
-        self._budget_question = budget or BudgetQuestion(RunBudget(now=clock.now()))
+        self._schedule = terms.build_schedule()
+        self._budget_question = terms.budget or BudgetQuestion(RunBudget(now=clock.now()))
         self._budget = self._budget_question.budget
-        self._wait_for_humans = wait_for_humans
-        self._wait_for_limits = wait_for_limits
-        self._watch = watch
-        self._cases = CaseTable(journal, circuit, schedule, self._application)
-        self._outbox = Outbox(
-            circuit,
-            schedule,
-            carriers,
+        self._cases = CaseTable(journal, terms.circuit, self._schedule, terms.hooks)
+        self._session = Session(
+            self._receive,
             clock,
-            self.wake_up,
-            budget=self._budget,
-            run_id=journal.run_id,
-            pauses=pauses,
+            circuit=terms.circuit.name,
+            steps=terms.circuit.steps,
+            judge=terms.judge_answer,
+            wake_up=self.wake_up,
+            notify=terms.tell,
+            read_progress=self._read_progress,
+            enrich=terms.enrich,
+            phase_of=find_application(terms.circuit.name).phase_of,
         )
-        self._events = EventCollector(journal.run_id, tell)
+        self._outbox = Outbox(
+            journal.run_id, terms, carriers, self._session, self._schedule, self._budget
+        )
+        self._events = EventCollector(journal.run_id, terms.tell)
         self._inbox: list[Reply] = []
         self._awake = asyncio.Event()
         self._yielded_at = 0.0
@@ -252,21 +230,17 @@ class RunLoop:
     def spent(self) -> Spent:
         return self._budget.spent
 
-    def restore(
-        self,
-        cases: Iterable[LoadedCase],
-        open_dispatches: Iterable[OpenDispatch],
-        holds: Mapping[str, str],
-    ) -> None:
+    def restore(self, connection: Connection) -> None:
         """Stand where the journal left off: what was out goes out again, the rest waits."""
-        loaded = self._cases.load(cases)
-        out = {dispatch.case_id: dispatch for dispatch in open_dispatches}
+        run_id = self._journal.run_id
+        loaded = self._cases.load(load_cases(connection, self._circuit, run_id))
+        out = {each.case_id: each for each in load_open_dispatches(connection, run_id)}
         for case in loaded:
             if case.case_id in out:
                 self._outbox.restore(self._rebuild_ask(out[case.case_id], case))
             else:
                 self._cases.replace(case)
-        for name, holder in holds.items():
+        for name, holder in load_holds(connection, self._circuit, run_id).items():
             self._schedule.hold(name, holder)
 
     def stop(self) -> None:
@@ -280,10 +254,10 @@ class RunLoop:
 
     async def run(self) -> RunStatus:
         """Work until nothing more can be done; the status says why it ended."""
-        self._outbox.start(self._receive)
+        self._outbox.start()
         try:
             writes = TurnWrites(self._clock.now(), status="running")
-            self._budget_question.start(self._receive, writes)
+            self._budget_question.start(self._session, writes)
             self._commit(writes)
             self._turn()
             while not self._is_finished():
@@ -301,9 +275,13 @@ class RunLoop:
             await self._outbox.close()
 
     def _receive(self, reply: Reply) -> None:
-        """What carriers hand their replies to."""
+        """Take a carrier's reply."""
         self._inbox.append(reply)
         self._awake.set()
+
+    def _read_progress(self) -> RunProgress:
+        counts = self.counts
+        return RunProgress(counts.cases, counts.ended + counts.stuck, self.spent.tokens)
 
     def wake_up(self) -> None:
         """See whether there is something to do."""
@@ -351,7 +329,7 @@ class RunLoop:
         # 9. Commit; 10. only now carriers, people and watchers are told.
         self._commit(writes)
         # Carriers that take only so many may have room again, now that they know what is settled.
-        while self._outbox.has_rationed_carriers and self._may_send_more():
+        while self._outbox.capacity and self._may_send_more():
             more = TurnWrites(self._clock.now())
             self._open_dispatches(more)
             if not more:
@@ -442,7 +420,7 @@ class RunLoop:
     def _open_dispatches(self, writes: TurnWrites) -> None:
         """Open a dispatch for every case that may have one now. One that crashed at once, because
         its prompt cannot be filled, or that a carrier has no room for, makes room for another."""
-        self._outbox.refresh_capacity()
+        self._outbox.capacity.refresh()
         again = True
         while again:
             left = self._budget.dispatches_left(writes.at)
@@ -454,7 +432,7 @@ class RunLoop:
         """Open a dispatch for the case's step, if its role may have one and there is room; False if
         not, or if it crashed before it could be sent."""
         role = self._circuit.steps[case.step].role
-        if not (self._budget.may_dispatch(role, writes.at) and self._outbox.reserve(role)):
+        if not (self._budget.may_dispatch(role, writes.at) and self._outbox.capacity.reserve(role)):
             return False
         ask, problem = self._build_ask(case, writes.at)
         is_gate = self._circuit.steps[case.step].gate
@@ -492,7 +470,7 @@ class RunLoop:
             case,
             language=step.language,
             execution=context,
-            run_at=self._run_at,
+            run_at=self._terms.run_at,
         )
         return ask, problem
 
@@ -512,7 +490,7 @@ class RunLoop:
             case,
             language=self._circuit.steps[dispatch.step].language,
             execution=self._application.context_for(number, case, dispatch.dispatch_id),
-            run_at=self._run_at,
+            run_at=self._terms.run_at,
         )
 
     def _render_prompt(self, number: int, case: Case, context: ExecutionContext) -> tuple[str, str]:
@@ -544,14 +522,14 @@ class RunLoop:
         counts = self.counts
         counts.in_flight = self._schedule.busy
         counts.questions = self._schedule.count_awaited() + self._budget_question.is_open
-        counts.limited = self._outbox.paused
-        counts.limited_until = self._outbox.paused_until
-        self._watch(counts, self._budget.spent)
+        counts.limited = len(self._outbox.pauses.waiting)
+        counts.limited_until = self._outbox.pauses.until
+        self._terms.watch(counts, self._budget.spent)
 
     def _closed_roles(self, at: float, *, with_paused: bool = True) -> Collection[str]:
         """Roles that get nothing now; those whose account rests are among them `with_paused`."""
-        paused = self._outbox.paused_roles if with_paused else ()
-        return {*self._outbox.full_roles, *self._budget.closed_roles(at), *paused}
+        paused = self._outbox.pauses.closed_roles if with_paused else ()
+        return {*self._outbox.capacity.closed_roles, *self._budget.closed_roles(at), *paused}
 
     def _is_stopping(self, *, at_once: bool = False) -> bool:
         """Whether nothing new is begun; `at_once`, whether what is out is not waited for."""
@@ -567,21 +545,22 @@ class RunLoop:
         if self._in_doubt and not self._is_stopping():
             return False  # what may go was held back; whoever renews the lease wakes us up
         asked = self._schedule.count_awaited() or self._budget_question.is_open
-        waits = (self._wait_for_humans and asked) or (
-            self._wait_for_limits and self._is_rate_limited()
+        waits = (self._terms.wait_for_humans and asked) or (
+            self._terms.wait_for_limits and self._is_rate_limited()
         )
         return self._is_stopping() or not waits
 
     def _is_rate_limited(self) -> bool:
         """Whether something waits for the end of a rate limit, and for nothing else."""
-        if self._outbox.paused or not self._outbox.paused_roles:
-            return bool(self._outbox.paused)
+        pauses = self._outbox.pauses
+        if pauses.waiting or not pauses.closed_roles:
+            return bool(pauses.waiting)
         now = self._clock.now()
         closed = self._closed_roles(now, with_paused=False)
         return bool(ready(self._schedule, self._budget.dispatches_left(now), closed))
 
     def _final_status(self) -> RunStatus:
-        waiting = self.counts.problem or self._outbox.paused or not self._schedule.is_idle()
+        waiting = self.counts.problem or self._outbox.pauses.waiting or not self._schedule.is_idle()
         if self._is_stopping() and waiting:
             return "running" if self.is_handed_over else "stopped"
         if self._is_rate_limited():

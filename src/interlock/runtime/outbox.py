@@ -8,7 +8,7 @@ so many at once say how many before each round of dispatches.
 """
 
 import heapq
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from hashlib import blake2b
 
@@ -18,19 +18,15 @@ from interlock.agents.background import CarrierGuard
 from interlock.agents.carrier import (
     Ask,
     Carrier,
-    Deliver,
-    ForgetsPrompts,
-    HasCapacity,
-    HasRoleCapacity,
-    KeepsAnswers,
     Reply,
-    SharesAccount,
+    Session,
+    Traits,
 )
-from interlock.agents.function import find_last_carrier
-from interlock.engine.circuit import HUMAN, Circuit
+from interlock.engine.circuit import HUMAN, Step
 from interlock.engine.schedule import Schedule
 from interlock.journal.journal import Pause
 from interlock.runtime.budget import RunBudget
+from interlock.runtime.terms import RunTerms
 from interlock.system.clock import Clock
 
 BACK_OFF = (60.0, 120.0, 300.0, 900.0, 1800.0)
@@ -51,98 +47,66 @@ def spread_delay(delay: float, *seed: object) -> float:
     return delay * (1 + blake2b(repr(seed).encode(), digest_size=1).digest()[0] / 1024)
 
 
+def _find_timeout(step: Step, traits: Traits) -> float | None:
+    """Return the seconds after which the loop gives a step up. A carrier whose asks are fetched
+    counts them itself; where nobody would miss a dead agent, there is always a limit."""
+    if traits.times_itself:
+        return None
+    return traits.default_timeout if step.timeout is None else step.timeout
+
+
 class Outbox:
     """The open dispatches: out with a carrier, or waiting for the end of a rate limit."""
 
     def __init__(
         self,
-        circuit: Circuit,
-        schedule: Schedule,
-        carriers: Mapping[str, Carrier],
-        clock: Clock,
-        wake_up: Callable[[], None],
-        *,
-        budget: RunBudget,
         run_id: int,
-        pauses: Iterable[Pause] = (),
+        terms: RunTerms,
+        carriers: Mapping[str, Carrier],
+        session: Session,
+        schedule: Schedule,
+        budget: RunBudget,
     ) -> None:
-        """`wake_up` is called when a deadline or a rate limit is over; `pauses` are those of
-        earlier sessions."""
-        self._circuit = circuit
+        self._steps = terms.circuit.steps
         self._schedule = schedule
-        self._clock = clock
+        self._session = session
+        self._clock = session.clock
         self._budget = budget
-        self._carriers = carriers
-        self._guards = {id(carrier): CarrierGuard(carrier) for carrier in carriers.values()}
-        self._capacity = CarrierCapacity(carriers)
-        self._deadlines = Deadlines(clock, wake_up)
-        self._pauses = RateLimitPauses(carriers, clock, wake_up, run_id, pauses)
+        self._guards = {id(each): CarrierGuard(each) for each in carriers.values()}
+        self._carriers = {role: self._guards[id(each)] for role, each in carriers.items()}
+        self._timeouts = {
+            step.name: _find_timeout(step, self._carriers[step.role].traits)
+            for step in self._steps.values()
+            if step.role in carriers
+        }
+        self.capacity = CarrierCapacity(self._carriers)
+        self._deadlines = Deadlines(self._clock, session.wake_up)
+        self.pauses = RateLimitPauses(
+            self._carriers, session.clock, session.wake_up, run_id, terms.pauses
+        )
         self._open: dict[int, Ask] = {}
         self._to_send: dict[int, Ask] = {}
-        self._to_settle: dict[int, list[tuple[int, str]]] = {}
-        """By carrier: the dispatches that it need not work on any more, and why."""
-        self._forgetful = {
-            id(carrier)
-            for carrier in carriers.values()
-            if isinstance(carrier, ForgetsPrompts) and carrier.forgets_prompts()
-        }
-        for carrier in map(find_last_carrier, carriers.values()):
-            if isinstance(carrier, HasRoleCapacity):
-                carrier.wake_up = wake_up
+        self._to_settle: list[tuple[Ask, str]] = []
+        """The dispatches that need no more work, and why."""
 
-    def start(self, deliver: Deliver) -> None:
+    def start(self) -> None:
         for guard in self._guards.values():
-            guard.start(deliver)
+            guard.start(self._session)
 
     async def close(self) -> None:
-        self._pauses.close()
+        self.pauses.close()
         self._deadlines.close()
         for guard in self._guards.values():
             await guard.close()
 
     def keeps_answers(self) -> bool:
         """Whether nothing is lost if nobody waits for what is out."""
-        carriers = [self._carriers[ask.role] for ask in self._open.values() if ask.role != HUMAN]
-        return all(isinstance(each, KeepsAnswers) and each.keeps_answers() for each in carriers)
+        roles = {ask.role for ask in self._open.values()} - {HUMAN}
+        return all(self._carriers[role].keeps_answers() for role in roles)
 
     def find(self, dispatch_id: int) -> Ask | None:
         """The open dispatch of that number."""
         return self._open.get(dispatch_id)
-
-    @property
-    def paused(self) -> int:
-        """How many dispatches wait for the end of a rate limit."""
-        return len(self._pauses.waiting)
-
-    @property
-    def paused_until(self) -> float:
-        """When the first account goes on; 0 if none rests."""
-        return self._pauses.until
-
-    @property
-    def paused_roles(self) -> Collection[str]:
-        """The roles whose account rests because of a rate limit."""
-        return self._pauses.closed_roles
-
-    # How many more the carriers take.
-
-    @property
-    def has_rationed_carriers(self) -> bool:
-        """Whether some carrier takes only so many at once."""
-        return bool(self._capacity)
-
-    @property
-    def full_roles(self) -> Collection[str]:
-        """The roles whose carrier takes nothing more for now."""
-        return self._capacity.closed_roles
-
-    def refresh_capacity(self) -> None:
-        """Ask the carriers anew how many they take."""
-        self._capacity.refresh()
-
-    def reserve(self, role: str) -> bool:
-        """Reserve room for one dispatch, if the role's carrier has any."""
-        return self._capacity.reserve(role)
 
     # What happens to a dispatch; carriers hear of it with the next `deliver`.
 
@@ -152,40 +116,40 @@ class Outbox:
         self._budget.start_timer(ask.role, at)
         self._open[ask.dispatch_id] = ask
         self._to_send[ask.dispatch_id] = ask
-        timeout = self._circuit.steps[ask.step].timeout
+        timeout = self._timeouts.get(ask.step)
         if timeout is not None:
             self._deadlines.add((at if since is None else since) + timeout, ask.dispatch_id)
 
     def restore(self, ask: Ask) -> None:
         """One of an earlier session goes out again, or waits if its account rests. An agent has all
         its time anew, a human has not."""
-        if self._pauses.must_wait(ask):
+        if self.pauses.must_wait(ask):
             self._open[ask.dispatch_id] = ask
         else:
-            gate = self._circuit.steps[ask.step].gate
+            gate = self._steps[ask.step].gate
             self.send(ask, self._clock.now(), ask.at if gate else None)
 
     def send_again(self, ask: Ask) -> None:
         """What came back cannot be used: the same goes out anew, and its time runs on."""
-        self._tell_settled(ask)
+        self._to_settle.append((ask, ""))
         self._to_send[ask.dispatch_id] = ask
 
     def settle(self, ask: Ask, error: str, at: float) -> None:
         """It is decided, by its answer or, as `error` says, without one."""
-        if not self._pauses.has(ask):
+        if not self.pauses.has(ask):
             self._give_up_place(ask, at)
         del self._open[ask.dispatch_id]
         self._recall(ask, error)
-        self._pauses.forget(ask)
+        self.pauses.forget(ask)
 
     def pause(self, ask: Ask, reply: Reply, at: float) -> tuple[Pause, bool]:
         """It met a rate limit, which decides nothing: it stays open, and waits for the end. The
         pause to be written, and whether the account did not rest before."""
-        if not self._pauses.has(ask):
+        if not self.pauses.has(ask):
             self._give_up_place(ask, at)
             self._recall(ask, "")
         self._budget.charge(ask.role, tokens=reply.usage.tokens, money=reply.usage.money)
-        return self._pauses.add_limit(ask, reply, at)
+        return self.pauses.add_limit(ask, reply, at)
 
     def withdraw(self, ask: Ask, at: float) -> None:
         """Nobody can be asked about it in this session. It stays open: the next one sends it."""
@@ -194,14 +158,14 @@ class Outbox:
 
     def resume_paused(self, at: float) -> None:
         """What waited for the end of a rate limit goes out, as far as there are places."""
-        if self._pauses.closed_roles:
-            self._pauses.refresh(at)
-        elif not self._pauses.waiting:
+        if self.pauses.closed_roles:
+            self.pauses.refresh(at)
+        elif not self.pauses.waiting:
             return
-        for ask in self._pauses.list_due():
+        for ask in self.pauses.list_due():
             if self._schedule.places is not None and self._schedule.busy >= self._schedule.places:
                 return
-            del self._pauses.waiting[ask.dispatch_id]
+            del self.pauses.waiting[ask.dispatch_id]
             self.send(ask, at)
 
     def pop_overdue(self, at: float) -> list[Ask]:
@@ -212,22 +176,19 @@ class Outbox:
     def publish(self) -> None:
         """Tell the carriers, now that it is committed; each hears of all its dispatches at once."""
         settled, sent = self._to_settle, self._to_send
-        self._to_settle, self._to_send = {}, {}
-        for carrier, pairs in settled.items():
-            self._guards[carrier].settle(pairs)
-        batches: dict[int, list[Ask]] = {}
+        self._to_settle, self._to_send = [], {}
+        for ask, error in settled:
+            self._carriers[ask.role].settle(ask.dispatch_id, error)
+        batches: dict[CarrierGuard, list[Ask]] = {}
         for ask in sent.values():
-            batches.setdefault(id(self._carriers[ask.role]), []).append(ask)
+            batches.setdefault(self._carriers[ask.role], []).append(ask)
         for carrier, asks in batches.items():
-            self._guards[carrier].send(asks)
-            if carrier in self._forgetful:
+            carrier.send(asks)
+            if carrier.traits.forgets_prompts:
                 self._drop_prompts(asks)
 
     def _drop_prompts(self, asks: Sequence[Ask]) -> None:
-        """Questions to people may be many, and may stay open for days. All went to one carrier."""
-        carrier = self._carriers[asks[0].role]
-        if not (isinstance(carrier, ForgetsPrompts) and carrier.forgets_prompts()):
-            return
+        """Forget the prompts: questions to people may be many, and may stay open for days."""
         for ask in asks:
             if ask.dispatch_id in self._open:
                 self._open[ask.dispatch_id] = msgspec.structs.replace(ask, prompt="")
@@ -236,11 +197,7 @@ class Outbox:
         """Nobody needs to work on it any more, and no time runs."""
         self._to_send.pop(ask.dispatch_id, None)
         self._deadlines.drop(ask.dispatch_id)
-        self._tell_settled(ask, error)
-
-    def _tell_settled(self, ask: Ask, error: str = "") -> None:
-        carrier = id(self._carriers[ask.role])
-        self._to_settle.setdefault(carrier, []).append((ask.dispatch_id, error))
+        self._to_settle.append((ask, error))
 
     def _give_up_place(self, ask: Ask, at: float) -> None:
         self._schedule.mark_answered(ask.case_id)
@@ -327,8 +284,7 @@ class RateLimitPauses:
         self._wake_up = wake_up
         self._run_id = run_id
         self._accounts = {
-            role: (isinstance(carrier, SharesAccount) and carrier.account_of(role))
-            or f"{role} of run {run_id}"
+            role: carrier.account_of(role) or f"{role} of run {run_id}"
             for role, carrier in carriers.items()
         }
         self._until: dict[str, float] = {}
@@ -421,13 +377,9 @@ class CarrierCapacity:
         self._ask: dict[str, Callable[[], int]] = {}
         self._keys: dict[str, object] = {}
         for role, carrier in carriers.items():
-            last = find_last_carrier(carrier)
-            if isinstance(last, HasRoleCapacity):
-                self._ask[role] = partial(last.free_capacity_of, role)
-                self._keys[role] = role
-            elif isinstance(carrier, HasCapacity):
-                self._ask[role] = carrier.free_capacity
-                self._keys[role] = id(carrier)
+            if carrier.traits.capacity != "unlimited":
+                self._ask[role] = partial(carrier.free_capacity, role)
+                self._keys[role] = carrier if carrier.traits.capacity == "shared" else role
         self._left: dict[object, int] = {}
 
     def __bool__(self) -> bool:

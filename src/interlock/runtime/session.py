@@ -8,89 +8,48 @@ from the journal. With `OneRound`, a session gives each case one agent's turn.
 import asyncio
 import signal
 import threading
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 
 from interlock.agents.background import CrashReporter
-from interlock.agents.carrier import Carrier, ExecutionContext
+from interlock.agents.carrier import ExecutionContext
 from interlock.engine.case import OPEN, Case
-from interlock.engine.circuit import HUMAN, Circuit, Role
-from interlock.engine.schedule import Schedule, Spent
+from interlock.engine.circuit import Circuit
+from interlock.engine.schedule import Spent
 from interlock.journal.connection import Connection
-from interlock.journal.events import Tell, ignore_notification
-from interlock.journal.journal import Journal, TurnWrites
 from interlock.journal.ownership import Ownership
-from interlock.journal.runs import (
-    Run,
-    RunStatus,
-    load_cases,
-    load_holds,
-    load_open_dispatches,
-)
-from interlock.journal.usage import list_newest_pauses
+from interlock.journal.runs import RunStatus
 from interlock.runtime.application import CaseHooks, HooksWrapper
-from interlock.runtime.budget import BudgetQuestion
-from interlock.runtime.loop import RunCounts, RunLoop
-from interlock.system.clock import Clock
+from interlock.runtime.loop import RunLoop
+from interlock.runtime.terms import RunCounts
 
 _CHECK_SECONDS = 1.0
 """Seconds between looks whether a run that is to end still waits for anybody."""
 
 
 class RunSession:
-    """A run, with everything that is needed to work on it."""
+    """One time that a run is worked on, with the signals and threads that may stop it."""
 
     def __init__(
         self,
+        loop: RunLoop,
         connection: Connection,
-        run: Run,
-        circuit: Circuit,
-        carriers: Mapping[str, Carrier],
-        clock: Clock,
-        *,
-        roles: Mapping[str, Role],
-        parallel: int | None,
-        budget: BudgetQuestion | None = None,
-        by_hand: Collection[str] = frozenset({HUMAN}),
-        unplaced: Collection[str] = frozenset(),
-        after: int = 0,
         ownership: Ownership | None = None,
-        application: CaseHooks | None = None,
-        wait_for_humans: bool = False,
-        wait_for_limits: bool = True,
-        tell: Tell = ignore_notification,
-        watch: Callable[[RunCounts, Spent], None] = lambda _counts, _spent: None,
+        *,
         draining: Callable[[int], None] = lambda _out: None,
         crashes: CrashReporter | None = None,
-        committed: Callable[[TurnWrites], None] | None = None,
     ) -> None:
         """`draining` is told how many answers are waited for after the first signal; `crashes`
-        reports what fails unexpectedly in the background; `committed` is told of every batch."""
+        reports what fails unexpectedly in the background."""
         self.stopped_by: signal.Signals | None = None
+        self._loop = loop
+        self._connection = connection
+        self._ownership = ownership
         self._draining = draining
         self._crashes = crashes or CrashReporter(None, lambda _text: None)
         self._running: asyncio.AbstractEventLoop | None = None
         self._early_stops = 0
         self._starting = threading.Lock()
-        self._connection = connection
-        self._ownership = ownership
-        self._circuit = circuit
-        self._run_id = run.run_id
-        self._loop = RunLoop(
-            Journal(connection, run.run_id, after, ownership, committed),
-            circuit,
-            Schedule(roles, parallel, by_hand, unplaced),
-            carriers,
-            clock,
-            budget=budget,
-            application=application,
-            wait_for_humans=wait_for_humans,
-            wait_for_limits=wait_for_limits,
-            pauses=list_newest_pauses(connection),
-            run_at=run.created_at,
-            tell=tell,
-            watch=watch,
-        )
 
     @property
     def counts(self) -> RunCounts:
@@ -104,11 +63,7 @@ class RunSession:
 
     async def run(self) -> RunStatus:
         """Load the run and work on it; the status says why it ended."""
-        self._loop.restore(
-            load_cases(self._connection, self._circuit, self._run_id),
-            load_open_dispatches(self._connection, self._run_id),
-            load_holds(self._connection, self._circuit, self._run_id),
-        )
+        self._loop.restore(self._connection)
         running = asyncio.get_running_loop()
         with self._starting:
             self._running = running

@@ -29,8 +29,8 @@ from interlock.journal.events import Notification
 from interlock.journal.history import list_case_starts
 from interlock.journal.journal import JournalEntry, TurnWrites
 from interlock.journal.runs import FINISHED, Run, load_open_dispatches
-from interlock.runtime.loop import RunCounts
 from interlock.runtime.meters import Meters, PrometheusMeters, PushedMeters
+from interlock.runtime.terms import RunCounts
 from interlock.runtime.tracing import (
     WORKER,
     AgentOfRole,

@@ -5,32 +5,40 @@ harmless, and nothing is left behind. Needs pytest only to find the tests; it is
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import ClassVar, Self
 
-from interlock.agents.carrier import Ask, Carrier, KnowsSteps, Reply
+from interlock.agents.carrier import Ask, Carrier, Reply, Session
 from interlock.engine.circuit import Step
 from interlock.engine.shape import ANYTHING
 from interlock.testing.kit import ManualClock
 
 _PATIENCE = 20
 """Real seconds after which a carrier that keeps silent has failed."""
+STEPS = {"work": Step("work", "worker", ANYTHING)}
+"""The one step that a carrier on the bench knows of, unless others are given."""
 
 
 class CarrierBench:
     """`async with CarrierBench(carrier) as bench`: started, and closed at the end. Collects the
     replies, and waits for them without sleeping."""
 
-    def __init__(self, carrier: Carrier, clock: ManualClock | None = None) -> None:
+    def __init__(
+        self,
+        carrier: Carrier,
+        clock: ManualClock | None = None,
+        steps: Mapping[str, Step] = STEPS,
+    ) -> None:
         self.carrier = carrier
         self.clock = clock or ManualClock()
+        self.session = Session(self._take, self.clock, steps=steps)
         self.replies: list[Reply] = []
         self._arrived = asyncio.Event()
 
     async def __aenter__(self) -> Self:
-        self.carrier.start(self._take)
+        self.carrier.start(self.session)
         return self
 
     async def __aexit__(
@@ -148,7 +156,7 @@ class CarrierContract:
             carrier, clock = None, ManualClock()
             for number in (1, 2):
                 carrier = carrier or self.make_carrier(tmp_path, clock)
-                async with CarrierBench(_connect(carrier), clock) as bench:
+                async with CarrierBench(carrier, clock) as bench:
                     bench.carrier.send([make_ask(number)])
                     self._check(await bench.until(1), {number})
                     bench.carrier.settle(number)
@@ -157,7 +165,7 @@ class CarrierContract:
 
     def _bench(self, folder: Path) -> CarrierBench:
         clock = ManualClock()
-        return CarrierBench(_connect(self.make_carrier(folder, clock)), clock)
+        return CarrierBench(self.make_carrier(folder, clock), clock)
 
     def _run(self, check: Callable[[CarrierBench], Awaitable[None]], folder: Path) -> None:
         async def run() -> None:
@@ -188,9 +196,3 @@ def make_ask(number: int) -> Ask:
         prompt="{}",
         case_no=number,
     )
-
-
-def _connect(carrier: Carrier) -> Carrier:
-    if isinstance(carrier, KnowsSteps) and not carrier.steps:
-        carrier.steps = {"work": Step("work", "worker", ANYTHING)}
-    return carrier

@@ -20,17 +20,17 @@ from interlock.agents.background import TaskCarrier, wait_until
 from interlock.agents.carrier import Ask, Carrier, Reply
 from interlock.agents.function import (
     Dispatch,
-    FunctionCarrier,
     build_crash,
     build_dispatch,
     build_reply,
+    call_function,
 )
 from interlock.api.circuits import Circuit
 from interlock.api.project import AgentLike, Project
 from interlock.api.run import Event
-from interlock.engine.circuit import RATE_LIMIT, Step
+from interlock.engine.circuit import RATE_LIMIT
 from interlock.engine.verify.finding import Finding
-from interlock.system.clock import Clock, SystemClock
+from interlock.system.clock import Clock
 from interlock.system.errors import UsageError
 
 START = 1_767_225_600.0
@@ -215,21 +215,19 @@ class _ScriptedRole(TaskCarrier):
 
     def __init__(self, role: str, given: Any, remember: Callable[[Dispatch], None]) -> None:
         super().__init__()
-        self.steps: Mapping[str, Step] = {}
-        self.clock: Clock | None = None
         self._role = role
         self._entries = iter(given) if isinstance(given, list | tuple) else None
         self._always = given
         self._remember = remember
 
     async def answer(self, ask: Ask) -> Reply:
-        self._remember(build_dispatch(ask, self.steps.get(ask.step)))
+        self._remember(build_dispatch(ask, self.session.steps.get(ask.step)))
         nothing = AssertionError(f"the script has no answer left for {self._role}")
         entry = self._always if self._entries is None else next(self._entries, nothing)
         return await self._act(entry, ask)
 
     async def _act(self, entry: Any, ask: Ask) -> Reply:
-        clock = self.clock or SystemClock()
+        clock = self.session.clock
         if isinstance(entry, Delay):
             await wait_until(clock, clock.now() + entry.seconds)
             return await self._act(entry.answer, ask)
@@ -244,11 +242,9 @@ class _ScriptedRole(TaskCarrier):
         if isinstance(entry, BaseException):
             return build_crash(ask, entry)
         if callable(entry):
-            function = FunctionCarrier(entry)
-            function.steps, function.clock = self.steps, self.clock
-            return await function.answer(ask)
+            return await call_function(entry, ask, self.session)
         try:
-            return build_reply(ask, entry, self.steps.get(ask.step))
+            return build_reply(ask, entry, self.session.steps.get(ask.step))
         except TypeError as error:
             return build_crash(ask, error)
 

@@ -297,10 +297,11 @@ sys.path[:0] = {sys.path!r}
 from pathlib import Path
 from tests.agents.cli.test_carrier import carrier
 from tests.world.carrier_bench import ask
+from interlock.agents.carrier import Session
 class Fake: program = Path({str(fake.program)!r})
 async def main():
     agent = carrier(Path({str(tmp_path)!r}), Fake())
-    agent.start(print)
+    agent.start(Session(print))
     agent.send([ask()])
     await asyncio.Event().wait()
 asyncio.run(main())

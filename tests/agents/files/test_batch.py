@@ -5,14 +5,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from tests.world.carrier_bench import Bench
 from tests.world.clock import START, FakeClock
 from tests.world.file_carrier_bench import ask_for, turn, wrapped
 
+from interlock.agents.carrier import RunProgress
 from interlock.agents.files.batch import BatchCarrier
 from interlock.agents.files.file import FileCarrier
-from interlock.agents.registry import ProgressGauge, RunProgress
 from interlock.runtime.application import Application
 from interlock.signals.batch import Phase
 from interlock.system.folder_watch import Mode
@@ -27,19 +28,22 @@ class Batches(Bench):
         self, workspace: Path, mode: Mode = "inotify", size: int = 4, tokens: int = 0
     ) -> None:
         clock = FakeClock()
-        self.gauge = ProgressGauge()
+        self.progress = RunProgress()
         self.folder = workspace / ".interlock" / "runs" / "1"
         self.carrier = BatchCarrier(
             FileCarrier(self.folder.parent, clock, mode=mode),
             clock,
-            self.gauge,
-            scenario="demo",
             workspace=workspace,
             size=size,
             tokens=tokens,
-            phase_of=phase_of,
         )
         super().__init__(self.carrier, clock)
+        self.session = msgspec.structs.replace(
+            self.session,
+            circuit="demo",
+            phase_of=phase_of,
+            read_progress=lambda: self.progress,
+        )
 
     def manifest(self) -> dict[str, Any]:
         found: dict[str, Any] = json.loads((self.folder / "batch-manifest.json").read_bytes())
@@ -113,7 +117,7 @@ async def test_the_manifest_is_the_seeds_to_the_byte(tmp_path: Path) -> None:
 
 async def test_the_briefing_is_made_anew_for_each_batch(tmp_path: Path) -> None:
     async with Batches(tmp_path) as batches:
-        batches.gauge.read_progress = lambda: RunProgress(cases=9, over=3)
+        batches.progress = RunProgress(cases=9, over=3)
         batches.carrier.send([ask_for(1)])
         assert (
             (batches.folder / "briefing.md")
@@ -134,7 +138,7 @@ none yet
 """)
         )
         batches.carrier.settle(1)
-        batches.gauge.read_progress = lambda: RunProgress(cases=9, over=4)
+        batches.progress = RunProgress(cases=9, over=4)
         batches.carrier.send([ask_for(2, step="look")])
         text = (batches.folder / "briefing.md").read_text()
         assert "Batch 2\n" in text
@@ -182,13 +186,13 @@ async def test_how_a_batch_ends(tmp_path: Path, errors: tuple[str, str], end: st
 
 async def test_one_batch_at_a_time_and_its_ids_rise(tmp_path: Path) -> None:
     async with Batches(tmp_path, size=3) as batches:
-        assert batches.carrier.free_capacity() == 3
+        assert batches.carrier.free_capacity("worker") == 3
         batches.carrier.send([ask_for(1), ask_for(2, case_no=8)])
-        assert batches.carrier.free_capacity() == 0
+        assert batches.carrier.free_capacity("worker") == 0
         batches.carrier.settle(1)
-        assert batches.carrier.free_capacity() == 0
+        assert batches.carrier.free_capacity("worker") == 0
         batches.carrier.settle(2, "late")
-        assert batches.carrier.free_capacity() == 3
+        assert batches.carrier.free_capacity("worker") == 3
         batches.carrier.send([ask_for(3, case_no=8, attempt=2)])
         assert batches.manifest()["batch_id"] == 2
 
@@ -196,8 +200,8 @@ async def test_one_batch_at_a_time_and_its_ids_rise(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("used", "room"), [(0, 4), (80, 4), (81, 1), (99, 1), (100, 0), (130, 0)])
 async def test_the_budget_makes_batches_small(tmp_path: Path, used: int, room: int) -> None:
     async with Batches(tmp_path, tokens=100) as batches:
-        batches.gauge.read_progress = lambda: RunProgress(tokens=used)
-        assert batches.carrier.free_capacity() == room
+        batches.progress = RunProgress(tokens=used)
+        assert batches.carrier.free_capacity("worker") == room
         batches.carrier.send([ask_for(1)])
         budget = json.loads((batches.folder / "budget-status.json").read_bytes())
         assert budget == {
@@ -309,7 +313,7 @@ async def test_a_folder_that_cannot_be_written_stops_nothing(tmp_path: Path) -> 
         batches.carrier.send([ask_for(1)])
         assert [each.failure for each in batches.replies] == ["crash"]
         batches.carrier.settle(1, "crash")
-        assert batches.carrier.free_capacity() == 4
+        assert batches.carrier.free_capacity("worker") == 4
 
 
 async def test_what_a_killed_process_was_about_to_rename_is_removed(tmp_path: Path) -> None:

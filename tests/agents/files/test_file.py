@@ -436,7 +436,7 @@ async def test_names_that_could_lead_elsewhere_are_refused(tmp_path: Path, name:
 
     async with FileBench(tmp_path) as bench:
         bench.carrier = FileCarrier(tmp_path, bench.clock, names=names)
-        bench.carrier.start(bench.replies.append)
+        bench.carrier.start(bench.session)
         bench.carrier.send([ask_for(1)])
         assert "is not a safe file name" in bench.describe_replies()[0]
 
@@ -447,7 +447,7 @@ async def test_applications_bring_their_own_names(tmp_path: Path) -> None:
 
     async with FileBench(tmp_path) as bench:
         bench.carrier = FileCarrier(tmp_path, bench.clock, names=names, mode="poll")
-        bench.carrier.start(bench.replies.append)
+        bench.carrier.start(bench.session)
         bench.carrier.send([again(ask_for(1), attempt=2)])
         assert bench.signal()["prompt_path"].endswith("/1/7/prompt-f3-loop-2.md")
         bench.answer(wrapped(1), name="artifact.json")

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from tests.world.clock import FakeClock
 
-from interlock.agents.carrier import Ask, Reply
+from interlock.agents.carrier import Ask, Reply, Session
 from interlock.agents.mcp import messages
 from interlock.agents.mcp.carrier import McpCarrier
 from interlock.agents.mcp.socket import (
@@ -23,7 +23,6 @@ from interlock.agents.mcp.socket import (
     use_socket_path,
 )
 from interlock.agents.queries import QueryBroker
-from interlock.agents.registry import ProgressGauge
 from interlock.engine.case import RefusedAnswer, Usage
 from interlock.engine.circuit import Step
 from interlock.engine.shape import ANYTHING
@@ -48,8 +47,8 @@ class WorkerBench:
         self.delivered: list[Reply] = []
         queries = QueryBroker(folder / "queries")
         nonce = lambda: f"{next(numbers):x}"  # noqa: E731
-        self.carrier = McpCarrier(folder / "pull", queries, self.clock, ProgressGauge(), nonce)
-        self.carrier.steps = STEPS
+        self.carrier = McpCarrier(folder / "pull", queries, self.clock, nonce)
+        self.refusal: RefusedAnswer | None = None
 
     async def take(self, worker: str, **more: Any) -> dict[str, Any]:
         return await self.carrier.answer_call(worker, messages.NextCall(**more))
@@ -62,7 +61,8 @@ class WorkerBench:
 @asynccontextmanager
 async def room(folder: Path) -> AsyncIterator[WorkerBench]:
     found = WorkerBench(folder)
-    found.carrier.start(found.delivered.append)
+    judge = lambda _ask, _reply: found.refusal  # noqa: E731
+    found.carrier.start(Session(found.delivered.append, found.clock, steps=STEPS, judge=judge))
     try:
         yield found
     finally:
@@ -194,7 +194,7 @@ async def test_an_answer_that_nobody_settles_is_to_be_brought_again(tmp_path: Pa
 
 async def test_what_the_judge_refuses_is_journaled_and_stays(tmp_path: Path) -> None:
     async with room(tmp_path) as here:
-        here.carrier.judge_answer = lambda _ask, _reply: RefusedAnswer("Malformed", "Say more.")
+        here.refusal = RefusedAnswer("Malformed", "Say more.")
         here.carrier.send([ask(1)])
         work = await here.take("a")
         output = [await here.submit("a", work) for _ in range(10)]

@@ -18,7 +18,7 @@ from interlock.agents.acp.connection import AcpProcess, AcpTransport
 from interlock.agents.acp.conversation import Conversation, Host, list_offered_requests
 from interlock.agents.acp.settings import AcpSettings
 from interlock.agents.background import TaskCarrier
-from interlock.agents.carrier import Ask, Deliver, Reply
+from interlock.agents.carrier import Ask, Reply, Session
 from interlock.agents.cli.carrier import AgentHome
 from interlock.agents.cli.health import AgentHealth
 from interlock.agents.cli.outcome import describe_left
@@ -234,16 +234,15 @@ class AcpAgent(TaskCarrier):
         self._clock = clock
         self._settings = settings or AcpSettings()
         self._permissions = permissions
-        self.queries = permissions.queries if permissions else None
         self._snapshot = ProcessSnapshot(TAGS)
         mark = blake2b("\0".join(self._argv).encode(errors="replace"), digest_size=4)
         self._name = f"acp-{mark.hexdigest()}"
         self._status_file = AgentStatusFile(home.root / f"standing-{self._name}.json", clock)
 
-    def start(self, deliver: Deliver) -> None:
-        if self.queries is not None:
-            self.queries.refuse = deliver
-        super().start(deliver)
+    def start(self, session: Session) -> None:
+        if self._permissions is not None:
+            self._permissions.start(session)
+        super().start(session)
 
     async def prepare(self) -> None:
         await self._home.owner.cleanup_orphans(self._clock, self._settings.timeouts.grace)

@@ -9,19 +9,18 @@ archived, not obeyed.
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from interlock.agents.carrier import Ask, Deliver
+from interlock.agents.carrier import Ask, CarrierWrapper, Session, Traits
 from interlock.agents.files.case_folder import SIGNAL_FILE, make_run_folder
 from interlock.agents.files.file import DEFAULT_TIMEOUT, FileCarrier
-from interlock.agents.registry import DEFAULT_BATCH_SIZE, ProgressGauge
+from interlock.agents.registry import DEFAULT_BATCH_SIZE
 from interlock.signals.batch import (
     LARGEST_BRIEFING,
     BatchBudget,
     BatchManifest,
-    Phase,
     build_budget,
     build_manifest,
     close_batch,
@@ -153,44 +152,35 @@ BUDGET_FILE = "budget-status.json"
 _PHASE_ORDER = ("triage", "investigation")
 
 
-class BatchCarrier:
+class BatchCarrier(CarrierWrapper):
     """A carrier that hands out asks in batches, on top of the carrier `file`."""
-
-    default_timeout = DEFAULT_TIMEOUT
 
     def __init__(
         self,
         files: FileCarrier,
         clock: Clock,
-        gauge: ProgressGauge,
         *,
-        scenario: str,
         workspace: Path,
         size: int = DEFAULT_BATCH_SIZE,
         tokens: int = 0,
-        phase_of: Callable[[str], Phase] = lambda _step: "triage",
     ) -> None:
+        super().__init__(files)
+        self.traits = Traits(capacity="shared", default_timeout=DEFAULT_TIMEOUT)
         self._files = files
         self._clock = clock
-        self._gauge = gauge
-        self._scenario = scenario
         self._workspace = workspace.resolve()
         self._size = size
         self._tokens = tokens
-        self._phase_of = phase_of
         self._asks: dict[int, Ask] = {}
         self._manifest: ManifestFile | None = None
 
-    def start(self, deliver: Deliver) -> None:
-        self._files.start(deliver)
+    def start(self, session: Session) -> None:
+        super().start(session)
+        self._session = session
         self._files.on_tick.append(self._check_manifest)
 
-    def free_capacity(self) -> int:
+    def free_capacity(self, role: str) -> int:
         return 0 if self._asks else limit_batch_size(self._size, self._read_budget())
-
-    def keeps_answers(self) -> bool:
-        """Answers are files: they are there when the run goes on."""
-        return True
 
     def send(self, asks: Sequence[Ask]) -> None:
         """The loop sends at most what there is room for. Only dispatches that were open when a
@@ -209,9 +199,6 @@ class BatchCarrier:
             if not self._asks:
                 self._write_budget(self._manifest.folder)
 
-    async def close(self) -> None:
-        await self._files.close()
-
     def _write_batch(self, run_id: int) -> None:
         try:
             folder = make_run_folder(self._files.root, run_id)
@@ -222,10 +209,8 @@ class BatchCarrier:
             self._files.folder_watch.add(folder, self._check_manifest)
         asks = list(self._asks.values())
         batch_id = self._manifest.next_id()
-        phase = max((self._phase_of(ask.step) for ask in asks), key=_PHASE_ORDER.index)
-        text = self._gauge.render_briefing(
-            self._scenario, run_id, phase, len(asks), batch_id=batch_id
-        )
+        phase = max((self._session.phase_of(ask.step) for ask in asks), key=_PHASE_ORDER.index)
+        text = self._session.write_briefing(run_id, asks, batch_id)
         with suppress(OSError):
             write_file(folder / BRIEFING_FILE, text.encode())
         self._write_budget(folder)
@@ -250,7 +235,7 @@ class BatchCarrier:
                 waiting.give_up("the responder marked it as error in the manifest")
 
     def _read_budget(self) -> BatchBudget:
-        return build_budget(self._tokens, self._gauge.read_progress().tokens)
+        return build_budget(self._tokens, self._session.read_progress().tokens)
 
     def _write_budget(self, folder: Path) -> None:
         with suppress(OSError):

@@ -16,7 +16,7 @@ from pathlib import Path
 import msgspec
 
 from interlock.agents.background import report_error
-from interlock.agents.carrier import Ask, Deliver, Reply
+from interlock.agents.carrier import Ask, Carrier, Deliver, Reply, Session, Traits
 from interlock.agents.files import DispatchFiles, NameFiles, name_files
 from interlock.agents.files.case_folder import (
     MAX_ARTIFACT,
@@ -298,12 +298,12 @@ _FULL_CHECK_EVERY = 10.0
 """Seconds between looks at everything, also where nothing seems to have changed."""
 
 
-class FileCarrier:
+class FileCarrier(Carrier):
     """A carrier whose asks and answers are files below one folder."""
 
     explains_where = True
     """Whether the file of a prompt says where its answer is to be written."""
-    default_timeout: float | None = DEFAULT_TIMEOUT
+    traits = Traits(default_timeout=DEFAULT_TIMEOUT)
 
     def __init__(
         self, root: Path, clock: Clock, *, names: NameFiles = name_files, mode: Mode = "auto"
@@ -317,10 +317,9 @@ class FileCarrier:
         self._ticks = 0
         self._has_ended_stale = False
         self._cancel: Callable[[], None] | None = None
-        self._deliver: Deliver
 
-    def start(self, deliver: Deliver) -> None:
-        self._deliver = deliver
+    def start(self, session: Session) -> None:
+        super().start(session)
         try:
             make_own_folder(self.root, mode=0o700)
         except OSError as error:
@@ -414,8 +413,7 @@ class ManualCarrier(FileCarrier):
     """A carrier whose answers come by hand, some time; `save` puts them where they belong."""
 
     explains_where = False
-    default_timeout = None
-    is_written_out = True
+    traits = Traits(answered="by hand")
 
 
 def read_saved_artifact(path: Path, dispatch_id: int) -> Artifact:

@@ -5,22 +5,22 @@ late, twice or from somebody else is refused and journaled. Who holds what is in
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, assert_never
 
 import msgspec
 
-from interlock.agents.carrier import Ask, Deliver, JudgeAnswer, Reply, WriteBriefing
+from interlock.agents.carrier import Ask, Carrier, Reply, Session, Traits
 from interlock.agents.files.case_folder import estimate_usage
 from interlock.agents.mcp import messages
 from interlock.agents.mcp.leases import Lease, LeaseBoard
 from interlock.agents.mcp.socket import WorkerSocket
 from interlock.agents.queries import QueryBroker, QueryStatus
-from interlock.agents.registry import ProgressGauge
 from interlock.engine.case import RefusedAnswer
-from interlock.engine.circuit import CRASH, TIMEOUT, UNREADABLE, Step
-from interlock.engine.shape import build_schema
+from interlock.engine.circuit import CRASH, TIMEOUT, UNREADABLE
+from interlock.engine.circuit_file import NAMED_SHAPES
+from interlock.engine.shape import build_schema, read_shape
 from interlock.system.clock import Clock
 
 MAX_REFUSALS = 10
@@ -36,42 +36,36 @@ _MAX_REASON = 2_000
 _CLOSING_REASON = "this coordinator has ended its session"
 
 
-def _accept_all(_ask: Ask, _reply: Reply) -> RefusedAnswer | None:
-    return None
+_TEXT = read_shape(NAMED_SHAPES["text"])
 
 
-def _write_nothing(_run_id: int, _asks: Sequence[Ask]) -> str:
-    return ""
+class McpCarrier(Carrier):
+    """A carrier whose asks are fetched."""
 
-
-class McpCarrier:
-    """A carrier whose asks are fetched. `steps`, `judge_answer` and `write_briefing` are set
-    before it starts."""
-
-    counts_from_taking = True
+    traits = Traits(
+        times_itself=True,
+        hint="asks wait for workers: an agent takes them with the tools of 'interlock mcp'",
+    )
 
     def __init__(
         self,
         folder: Path,
         queries: QueryBroker,
         clock: Clock,
-        gauge: ProgressGauge,
         nonce: Callable[[], str],
     ) -> None:
-        self.steps: Mapping[str, Step] = {}
-        self.judge_answer: JudgeAnswer = _accept_all
-        self.write_briefing: WriteBriefing = _write_nothing
         self.queries = queries
         self._socket = WorkerSocket(folder, self)
         self._clock = clock
-        self._progress = gauge
         self._board = LeaseBoard(folder / _LEASES_FILE, clock, nonce, self._time_out)
         self._refused: Counter[int] = Counter()
         self._workers: Counter[str] = Counter()
-        self._deliver: Deliver
+        self._session: Session
 
-    def start(self, deliver: Deliver) -> None:
-        self._deliver = self.queries.refuse = deliver
+    def start(self, session: Session) -> None:
+        super().start(session)
+        self._session = session
+        self.queries = self.queries.open_for(session)
         self._socket.open()
         self._board.open()
 
@@ -135,7 +129,7 @@ class McpCarrier:
             for ask in self._board.list_offered(worker):
                 if not call.roles or ask.role in call.roles:
                     ttl = max(1.0, min(call.ttl, messages.MAX_LEASE))
-                    timeout = self.steps[ask.step].timeout
+                    timeout = self._session.steps[ask.step].timeout
                     return self._build_item(ask, self._board.grant(ask, worker, ttl, timeout))
             if self._clock.now() >= until:
                 lease = self._board.find_held(worker, call.roles)
@@ -147,7 +141,7 @@ class McpCarrier:
         return messages.CoordinatorLeaving(reason=_CLOSING_REASON)
 
     def _build_item(self, ask: Ask, lease: Lease) -> messages.WorkItem:
-        step = self.steps[ask.step]
+        step = self._session.steps[ask.step]
         return messages.WorkItem(
             dispatch_id=ask.dispatch_id,
             lease=lease.token,
@@ -159,7 +153,7 @@ class McpCarrier:
             attempt=ask.attempt,
             role=ask.role,
             prompt=ask.prompt,
-            answer_schema=build_schema(step.shape),
+            answer_schema=build_schema(_TEXT if step.language == "text" else step.shape),
             signals=step.signals,
         )
 
@@ -179,7 +173,7 @@ class McpCarrier:
         ask = self._board.asks[dispatch_id]
         usage = estimate_usage(ask, content)
         reply = Reply(dispatch_id, content, failure=failure, reason=reason, usage=usage)
-        problem = None if failure else self.judge_answer(ask, reply)
+        problem = None if failure else self._session.judge(ask, reply)
         if problem is not None:
             return self._refuse_answer(dispatch_id, content, problem)
         settling = self._board.begin_settling(dispatch_id)
@@ -244,7 +238,7 @@ class McpCarrier:
         return self.queries.ask(ask, call.question, call.options, self._clock.now())
 
     def _build_status(self, worker: str) -> messages.RunStatus:
-        progress = self._progress.read_progress()
+        progress = self._session.read_progress()
         return messages.RunStatus(
             coordinator=True,
             run_id=self._board.find_run_id(),
@@ -263,7 +257,10 @@ class McpCarrier:
         if dispatch_id:
             ask = asks.get(dispatch_id)
             return {"text": ask.prompt if ask else None, "run_id": run_id}
-        return {"text": self.write_briefing(run_id or 0, list(asks.values())), "run_id": run_id}
+        return {
+            "text": self._session.write_briefing(run_id or 0, list(asks.values())),
+            "run_id": run_id,
+        }
 
     def _time_out(self, ask: Ask, timeout: float) -> None:
         reason = f"no answer within {timeout:g} s after the first worker took it"

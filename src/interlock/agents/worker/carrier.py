@@ -11,16 +11,16 @@ import math
 import random
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 import msgspec
 
 from interlock.agents.background import report_failure, tell_user
-from interlock.agents.carrier import Ask, Deliver, Reply
+from interlock.agents.carrier import Ask, Carrier, Reply, Session, Traits
 from interlock.agents.worker.database import DatabaseThreads, ReplyListener
 from interlock.engine.case import Usage
-from interlock.engine.circuit import CRASH, FAILURES, TIMEOUT, UNREADABLE, Step
+from interlock.engine.circuit import CRASH, FAILURES, TIMEOUT, UNREADABLE
 from interlock.journal import queue
 from interlock.journal.address import PostgresAddress
 from interlock.journal.ownership import describe_self
@@ -96,15 +96,12 @@ class _Exchange(msgspec.Struct, frozen=True):
         return news
 
 
-class WorkerCarrier:
-    """Carries asks to workers that have the label, if there is one. `steps` and `wake_up` are set
-    before it starts."""
+class WorkerCarrier(Carrier):
+    """Carries asks to workers that have the label, if there is one."""
 
-    counts_from_taking = True
+    traits = Traits(capacity="by role", times_itself=True)
 
     def __init__(self, address: PostgresAddress, label: str = "") -> None:
-        self.steps: Mapping[str, Step] = {}
-        self.wake_up: Callable[[], None] = lambda: None
         self._address = address
         self._label = label
         self._open: dict[int, Ask] = {}
@@ -122,8 +119,9 @@ class WorkerCarrier:
         self._problem = ""
         self._closing = False
 
-    def start(self, deliver: Deliver) -> None:
-        self._deliver = deliver
+    def start(self, session: Session) -> None:
+        super().start(session)
+        self._session = session
         self._closing = False
         self._database = DatabaseThreads(self._address, "interlock-offers")
         self._awake = asyncio.Event()
@@ -171,7 +169,7 @@ class WorkerCarrier:
     def keeps_answers(self) -> bool:
         return True
 
-    def free_capacity_of(self, role: str) -> int:
+    def free_capacity(self, role: str) -> int:
         """Twice the slots of live workers, shared with the other runs that want them."""
         name = self.name_queue(role)
         room = self._room.get(name, QueueRoom())
@@ -254,7 +252,7 @@ class WorkerCarrier:
         self._problem = problem
 
     def _build_offer(self, ask: Ask) -> Offer:
-        step = self.steps.get(ask.step)
+        step = self._session.steps.get(ask.step)
         return Offer(
             ask.dispatch_id,
             ask.run_id,
@@ -282,7 +280,7 @@ class WorkerCarrier:
         before, self._room = self._room, news.room or self._room
         if before != self._room:
             self._tell_of_room()
-            self.wake_up()
+            self._session.wake_up()
 
     def _take_reply(self, queued: QueuedReply, news: _News) -> None:
         if queued.problem:

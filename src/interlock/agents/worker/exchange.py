@@ -8,8 +8,10 @@ import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Protocol, TypeVar
 
+import msgspec
+
 from interlock.agents.background import report_failure
-from interlock.agents.carrier import Ask, Deliver, Reply
+from interlock.agents.carrier import Ask, CarrierWrapper, Reply, Session
 from interlock.agents.worker.carrier import WorkerCarrier
 from interlock.engine.circuit import CRASH
 from interlock.system.errors import InterlockError
@@ -35,20 +37,19 @@ class WorkExchange(Protocol):
         """The dispatch is decided. What cannot be removed stays, and does no harm."""
 
 
-class ExchangeCarrier:
+class ExchangeCarrier(CarrierWrapper):
     """Asks go out, and replies come in, through an exchange."""
 
-    def __init__(self, fallback: WorkerCarrier, exchange: WorkExchange) -> None:
-        self.fallback = fallback
+    def __init__(self, inner: WorkerCarrier, exchange: WorkExchange) -> None:
+        super().__init__(inner)
         self._exchange = exchange
         self._open: dict[int, Ask] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._turns: dict[str, asyncio.Lock] = {}
-        self._deliver: Deliver
 
-    def start(self, deliver: Deliver) -> None:
-        self._deliver = deliver
-        self.fallback.start(self._receive)
+    def start(self, session: Session) -> None:
+        self._deliver = session.deliver
+        self.inner.start(msgspec.structs.replace(session, deliver=self._receive))
 
     def send(self, asks: Sequence[Ask]) -> None:
         for ask in asks:
@@ -56,21 +57,15 @@ class ExchangeCarrier:
             self._begin(self._send(ask))
 
     def settle(self, dispatch_id: int, error: str = "") -> None:
-        self.fallback.settle(dispatch_id, error)
+        self.inner.settle(dispatch_id, error)
         ask = self._open.pop(dispatch_id, None)
         if ask is not None:
             self._begin(self._clean_up(ask))
 
     async def close(self) -> None:
-        await self.fallback.close()
+        await self.inner.close()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._open.clear()
-
-    def account_of(self, role: str) -> str:
-        return self.fallback.account_of(role)
-
-    def keeps_answers(self) -> bool:
-        return True
 
     def is_open(self, ask: Ask) -> bool:
         """Whether the dispatch still waits for an answer to this ask."""
@@ -89,7 +84,7 @@ class ExchangeCarrier:
             self._fail(ask, error)
             return
         if self.is_open(ask):
-            self.fallback.send([sent])
+            self.inner.send([sent])
 
     def _receive(self, reply: Reply) -> None:
         ask = self._open.get(reply.dispatch_id)

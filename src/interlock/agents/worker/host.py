@@ -15,7 +15,7 @@ from functools import partial
 import msgspec
 
 from interlock.agents.background import report_failure
-from interlock.agents.carrier import MAX_ANSWER, Ask, Carrier, Reply, SharesAccount
+from interlock.agents.carrier import MAX_ANSWER, Ask, Carrier, Reply, Session
 from interlock.agents.worker.checkout import CheckoutStore, WorkTree
 from interlock.agents.worker.database import DatabaseThreads
 from interlock.agents.worker.jobs import JobPuller
@@ -144,7 +144,7 @@ class WorkerHost:
     async def _work(self, schema: str) -> None:
         carriers = {id(each): each for each in self._agents.values()}.values()
         for carrier in carriers:
-            carrier.start(self._receive)
+            carrier.start(Session(self._receive))
         self._slots = asyncio.Semaphore(self._identity.slots)
         self._puller = JobPuller(self._address, schema, self._slots, self._take)
         self._puller.set_queues([*self._identity.queues])
@@ -273,7 +273,7 @@ class WorkerHost:
         carrier = self._own.get((application, ask.role))
         if carrier is None:
             carrier = self._make_carrier(application, ask.role)
-            carrier.start(self._receive)
+            carrier.start(Session(self._receive))
             self._own[application, ask.role] = carrier
         return carrier
 
@@ -364,8 +364,7 @@ class WorkerHost:
         )
 
     def _find_account(self, role: str) -> str:
-        carrier = self._agents[role]
-        return carrier.account_of(role) if isinstance(carrier, SharesAccount) else ""
+        return self._agents[role].account_of(role)
 
     # Life and death.
 

@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 from interlock.agents.background import report_failure
-from interlock.agents.carrier import Ask, Carrier, Deliver, Reply
+from interlock.agents.carrier import Ask, Carrier, CarrierWrapper, Reply
 from interlock.engine.circuit import CRASH
 from interlock.epic.approval.issues import GithubIssue, IssuePoll, Issues
 from interlock.epic.approval.thread import (
@@ -114,7 +114,7 @@ class _Question:
         self.task: asyncio.Task[None] | None = None
 
 
-class IssueCarrier:
+class IssueCarrier(Carrier):
     """Asks over the issues of one repository."""
 
     def __init__(
@@ -142,10 +142,6 @@ class IssueCarrier:
         already."""
         self._open: dict[int, _Question] = {}
         self._leaving: set[asyncio.Task[None]] = set()
-        self._deliver: Deliver
-
-    def start(self, deliver: Deliver) -> None:
-        self._deliver = deliver
 
     def send(self, asks: Sequence[Ask]) -> None:
         for ask in asks:
@@ -292,7 +288,7 @@ class IssueCarrier:
 REVIEW: Final = "REVIEW"
 
 
-class CheckpointedGate:
+class CheckpointedGate(CarrierWrapper):
     """Wraps the carrier that asks people, and records each review in the checkpoint first."""
 
     def __init__(
@@ -302,23 +298,14 @@ class CheckpointedGate:
         patience: float,
         name_request: Callable[[int], str] = str,
     ) -> None:
-        self.carrier = carrier
+        super().__init__(carrier)
         self._updater = updater
         self._patience = patience
         self._name_request = name_request
-
-    def start(self, deliver: Deliver) -> None:
-        self.carrier.start(deliver)
 
     def send(self, asks: Sequence[Ask]) -> None:
         for ask in asks:
             if ask.step == REVIEW:
                 request_id = self._name_request(ask.dispatch_id)
                 self._updater.record_question(request_id, ask.at, ask.at + self._patience)
-        self.carrier.send(asks)
-
-    def settle(self, dispatch_id: int, error: str = "") -> None:
-        self.carrier.settle(dispatch_id, error)
-
-    async def close(self) -> None:
-        await self.carrier.close()
+        self.inner.send(asks)

@@ -9,7 +9,7 @@ import hashlib
 import hmac
 import socket
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final
 
@@ -21,7 +21,7 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from interlock.agents.background import report_failure
-from interlock.agents.carrier import Ask, Carrier, Deliver
+from interlock.agents.carrier import Carrier, CarrierWrapper, Session
 from interlock.system.errors import SourceError
 from interlock.web.server import MountedApp, WebServer
 
@@ -121,11 +121,11 @@ _MOST_AT_ONCE: Final = 64
 _PATIENCE: Final = 3
 
 
-class WebhookGate:
+class WebhookGate(CarrierWrapper):
     """Wraps a carrier, and serves the webhook from its start to its close."""
 
     def __init__(self, carrier: Carrier, hook: GithubHook, listening: socket.socket) -> None:
-        self._carrier = carrier
+        super().__init__(carrier)
         self._web = WebServer([MountedApp(PATH, hook.app())])
         self._server = _Server(
             uvicorn.Config(
@@ -144,22 +144,16 @@ class WebhookGate:
         self._listening = listening
         self._serving: asyncio.Task[None]
 
-    def start(self, deliver: Deliver) -> None:
-        self._carrier.start(deliver)
+    def start(self, session: Session) -> None:
+        super().start(session)
         self._serving = asyncio.get_running_loop().create_task(self._serve())
         self._serving.add_done_callback(report_failure)
-
-    def send(self, asks: Sequence[Ask]) -> None:
-        self._carrier.send(asks)
-
-    def settle(self, dispatch_id: int, error: str = "") -> None:
-        self._carrier.settle(dispatch_id, error)
 
     async def close(self) -> None:
         self._server.closing.set()
         await asyncio.gather(self._serving, return_exceptions=True)
         self._listening.close()
-        await self._carrier.close()
+        await super().close()
 
     async def _serve(self) -> None:
         async with self._web:

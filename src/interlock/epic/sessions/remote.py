@@ -219,14 +219,14 @@ class RemoteSessionCarrier(ExchangeCarrier):
 
     def __init__(
         self,
-        fallback: WorkerCarrier,
+        inner: WorkerCarrier,
         exchange: SessionExchange,
         backoff: float,
         clock: Clock,
         prepare: Callable[[], Awaitable[object]],
     ) -> None:
         """`prepare` is done before the first session goes out."""
-        super().__init__(fallback, exchange)
+        super().__init__(inner, exchange)
         self._backoff = backoff
         self._clock = clock
         self._prepare = prepare

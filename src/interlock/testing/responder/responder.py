@@ -15,8 +15,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from interlock.agents.carrier import Ask, Carrier, Reply
-from interlock.agents.registry import AgentContext, ProgressGauge, build_agent
+from interlock.agents.carrier import Ask, Carrier, Reply, Session
+from interlock.agents.registry import AgentContext, build_agent
 from interlock.runtime.settings import DATABASE, open_query_broker, read_settings
 from interlock.signals.batch import (
     BatchManifest,
@@ -65,7 +65,6 @@ def make_agent_factory(spec: str, project: Path) -> CreateAgent:
             settings=settings.written,
             environment={**os.environ, **named},
             queries=open_query_broker(DATABASE, settings.inbox),
-            gauge=ProgressGauge(),
         )
         return build_agent(spec, context)
 
@@ -165,7 +164,7 @@ def _find_briefing(waiting: WaitingSignal) -> Path | None:
 
 async def _await_reply(agent: Carrier, ask: Ask, seconds: float) -> Reply:
     answer: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
-    agent.start(lambda reply: None if answer.done() else answer.set_result(reply))
+    agent.start(Session(lambda reply: None if answer.done() else answer.set_result(reply)))
     agent.send([ask])
     try:
         async with asyncio.timeout(seconds):
