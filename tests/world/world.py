@@ -1,10 +1,12 @@
 """A folder with a database in it, and runs worked on under a fake clock."""
 
 import asyncio
+import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from typing import cast
 
 import msgspec
 from tests.world.clock import FakeClock, drive
@@ -34,7 +36,6 @@ from interlock.journal.runs import (
     load_holds,
     load_open_dispatches,
 )
-from interlock.journal.sqlite import sqlite_connection
 from interlock.journal.usage import (
     find_last_inquiry,
     list_newest_pauses,
@@ -148,9 +149,11 @@ class World:
         try:
             with open_writer(self.address) as connection:
                 if statement is not None:
-                    sqlite_connection(connection).set_trace_callback(statement)
+                    cast(sqlite3.Connection, connection.raw).set_trace_callback(statement)
                 if pages is not None:
-                    sqlite_connection(connection).execute(f"pragma max_page_count={pages}")
+                    cast(sqlite3.Connection, connection.raw).execute(
+                        f"pragma max_page_count={pages}"
+                    )
                 with own_run(connection, run_id) as owned:
                     return asyncio.run(work(connection, owned))
         finally:

@@ -8,7 +8,7 @@ from interlock.api.work import load_circuit
 from interlock.journal import move
 from interlock.journal.address import DatabaseAddress, PostgresAddress, parse_address
 from interlock.journal.audit import audit
-from interlock.journal.database import HEAD, MOVED, has_database, open_writer
+from interlock.journal.database import has_database, open_writer
 from interlock.journal.history import compute_digest
 from interlock.journal.mailbox import open_mailbox
 from interlock.journal.move import Moved
@@ -51,11 +51,7 @@ def move_database(
     if not has_database(here):
         raise StateError(f"there is no journal in {here} to move")
     with move.open_both(here, there) as (old, new):
-        found = move.read_revision(old)
-        if found == MOVED and move.read_revision(new) != move.MOVING:
-            raise StateError(f"{here} was moved before; go on with the database it was moved to")
-        if found not in (HEAD, MOVED):
-            raise StateError(f"{here} has schema {found}; run 'interlock init-db' on it first")
+        move.check_source(old, here, new)
         move.mark_target(new, there)
         rows = move.copy_rows(old, new, report)
         different = move.find_differences(old, new)
@@ -76,8 +72,7 @@ def move_database(
                 "lists them. Nothing is sealed"
             )
         _copy_mail(here, there)
-        move.seal_source(old)
-        move.set_revision(new, HEAD)
+        move.finish(old, new)
     return Moved(str(here), str(there), len(runs), rows)
 
 
