@@ -28,6 +28,7 @@ from interlock.agents.registry import ProgressGauge
 from interlock.agents.script import ScriptAgent, read_script
 from interlock.engine.circuit import Step
 from interlock.engine.shape import ANYTHING
+from interlock.journal.mailbox import Mailbox
 from interlock.system.clock import SystemClock
 from interlock.system.errors import SourceError
 from interlock.testing.contracts import CarrierContract
@@ -73,9 +74,10 @@ def acp(folder: Path, _clock: ManualClock) -> Carrier:
 
 
 def human(folder: Path, clock: ManualClock) -> Carrier:
+    mail = Mailbox(folder / "i.db", "answers")
     for number in (1, 2):
-        write_answer(folder, HumanAnswer(number, "ann", {"n": number}))
-    return HumanCarrier(folder, clock)
+        write_answer(mail, HumanAnswer(number, "ann", {"n": number}))
+    return HumanCarrier(mail, clock)
 
 
 def script(_folder: Path, clock: ManualClock) -> Carrier:
@@ -149,7 +151,11 @@ class Pulled:
 
 def pulled(folder: Path, clock: ManualClock) -> Carrier:
     carrier = McpCarrier(
-        folder / "pull", QueryBroker(folder / "queries"), clock, ProgressGauge(), lambda: "a"
+        folder / "pull",
+        QueryBroker(Mailbox(folder / "i.db", "queries")),
+        clock,
+        ProgressGauge(),
+        lambda: "a",
     )
     carrier.steps = {"work": Step("work", ask(1).role, ANYTHING)}
     return Pulled(carrier)
@@ -179,7 +185,8 @@ class TestEveryCarrier(CarrierContract):
             super().test_it_can_be_started_again_after_it_was_closed(tmp_path)
 
     def prepare_again(self, folder: Path) -> None:
-        write_answer(folder, HumanAnswer(1, "ann", {"n": 1}))
+        mail = Mailbox(folder / "i.db", "answers")
+        write_answer(mail, HumanAnswer(1, "ann", {"n": 1}))
 
 
 def case(number: int) -> Ask:

@@ -25,6 +25,7 @@ from interlock.journal.database import open_reader, open_writer
 from interlock.journal.events import Notification
 from interlock.journal.history import compute_digest, list_cases, list_lines, list_refusals
 from interlock.journal.journal import Journal
+from interlock.journal.mailbox import Mailbox
 from interlock.journal.ownership import Ownership, own_run
 from interlock.journal.runs import (
     NewCase,
@@ -68,7 +69,7 @@ class World:
     def __init__(self, folder: Path, text: str = PAPER, db: DatabaseAddress | None = None) -> None:
         self.db = folder / "interlock.db"
         self._address = db
-        self.answers = folder / "answers"
+        self.answers = Mailbox(self.address, "answers")
         self.text = text
         self.circuit = read_circuit(text, "test.yaml").circuit
         self.clock = FakeClock()

@@ -1,24 +1,18 @@
 """Databases of a project beyond opening them: made with roles, moved to another place."""
 
 from collections.abc import Callable
-from pathlib import Path
 
 from interlock.api.base import ProjectBase
 from interlock.api.work import load_circuit
 from interlock.journal import move
-from interlock.journal.address import DatabaseAddress, PostgresAddress, parse_address
+from interlock.journal.address import PostgresAddress, parse_address
 from interlock.journal.audit import audit
 from interlock.journal.database import has_database, open_writer
 from interlock.journal.history import compute_digest
-from interlock.journal.mailbox import open_mailbox
 from interlock.journal.move import Moved
 from interlock.journal.runs import list_runs
 from interlock.runtime.application import find_application, list_applications
 from interlock.system.errors import StateError, UsageError
-from interlock.system.files import UnreadableFile
-
-_BOXES = ("answers", "queries")
-_LARGEST_MESSAGE = 64 * 1024 * 1024
 
 
 def initialize_database(project: ProjectBase, *, roles: bool) -> list[str]:
@@ -71,26 +65,5 @@ def move_database(
                 f"{here} has faults ({first.subject}: {first.message}); 'interlock doctor --deep' "
                 "lists them. Nothing is sealed"
             )
-        _copy_mail(here, there)
         move.finish(old, new)
     return Moved(str(here), str(there), len(runs), rows)
-
-
-def _copy_mail(source: DatabaseAddress, target: DatabaseAddress) -> None:
-    """Answers that no run has taken yet; rows came with the tables, files did not."""
-    if not isinstance(source, Path) and not isinstance(target, Path):
-        return
-    for box in _BOXES:
-        before, after = open_mailbox(source, box), open_mailbox(target, box)
-        for message in before.list_names():
-            body = before.read(message.name, _LARGEST_MESSAGE)
-            if not isinstance(body, UnreadableFile):
-                after.put(message.name, body, _find_run(body))
-
-
-def _find_run(body: bytes) -> int | None:
-    from interlock.system.strict_json import read_json
-
-    found = read_json(body)
-    run_id = found.get("run_id") if isinstance(found, dict) else None
-    return run_id if isinstance(run_id, int) else None
