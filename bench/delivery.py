@@ -27,6 +27,7 @@ from interlock.engine.circuit import HUMAN
 from interlock.journal.connection import Connection
 from interlock.journal.database import open_writer
 from interlock.journal.journal import Journal
+from interlock.journal.mailbox import Mailbox
 from interlock.journal.runs import begin_run, find_run
 from interlock.runtime.application import DefaultHooks
 from interlock.runtime.circuits import find_circuit
@@ -121,7 +122,7 @@ async def _worked(
 
     circuit = find_circuit("delivery", folder).open().circuit
     carriers: dict[str, Carrier] = dict.fromkeys(circuit.roles, AsyncHandler(answer))
-    carriers[HUMAN] = HumanCarrier(folder / "answers", SystemClock())
+    carriers[HUMAN] = HumanCarrier(Mailbox(folder / "interlock.db", "answers"), SystemClock())
     run = find_run(connection)
     config = msgspec.to_builtins(terms)
     ours = Delivery("delivery").set_up_run(

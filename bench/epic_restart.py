@@ -18,6 +18,7 @@ from pathlib import Path
 
 from interlock.agents.carrier import Ask, Session
 from interlock.agents.human import HumanCarrier
+from interlock.journal.mailbox import Mailbox
 
 _SESSION = """#!/bin/sh
 date +%s.%N >> starts
@@ -76,7 +77,7 @@ def waiting(hours: float = 24.0) -> tuple[int, float]:
     """How often the inbox is looked at in that time, and the seconds of CPU it takes."""
     with tempfile.TemporaryDirectory() as name:
         clock = Leaping()
-        desk = HumanCarrier(Path(name), clock)
+        desk = HumanCarrier(Mailbox(Path(name) / "interlock.db", "answers"), clock)
         desk.start(Session(lambda _reply: None))
         began, looks = time.process_time(), 0
         desk.send([Ask(1, 1, "bench", "REVIEW", 1, "human", "?")])

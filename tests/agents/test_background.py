@@ -28,6 +28,7 @@ from interlock.agents.mcp.socket import CoordinatorClient
 from interlock.agents.queries import QueryBroker
 from interlock.agents.script import Behaviour, Script, ScriptAgent
 from interlock.engine.case import RefusedAnswer
+from interlock.journal.mailbox import Mailbox
 from interlock.system.clock import SystemClock
 from interlock.system.errors import StateError
 from interlock.testing.contracts import STEPS
@@ -154,8 +155,9 @@ def batch(folder: Path) -> Carrier:
 
 
 def human(folder: Path) -> Carrier:
-    write_answer(folder, HumanAnswer(7, "ann", {}))
-    return HumanCarrier(folder, CLOCK, BrokenPolicy(("ann",)))
+    mail = Mailbox(folder / "i.db", "answers")
+    write_answer(mail, HumanAnswer(7, "ann", {}))
+    return HumanCarrier(mail, CLOCK, BrokenPolicy(("ann",)))
 
 
 def script(_folder: Path) -> Carrier:
@@ -195,7 +197,7 @@ async def test_a_workers_call_that_fails_ends_the_dispatch_it_is_about(tmp_path:
 
     replies: list[Reply] = []
     notes: list[str] = []
-    queries = QueryBroker(tmp_path / "queries")
+    queries = QueryBroker(Mailbox(tmp_path / "i.db", "queries"))
     carrier = McpCarrier(tmp_path / "pull", queries, CLOCK, lambda: "a")
     guard = CarrierGuard(carrier)
     with CrashReporter(tmp_path / "crashes", notes.append).install():

@@ -25,6 +25,7 @@ from interlock.agents.mcp.carrier import McpCarrier
 from interlock.agents.mcp.messages import NextCall, SubmitCall
 from interlock.agents.queries import QueryBroker
 from interlock.agents.script import ScriptAgent, read_script
+from interlock.journal.mailbox import Mailbox
 from interlock.system.clock import SystemClock
 from interlock.system.errors import SourceError
 from interlock.testing.contracts import CarrierContract
@@ -70,9 +71,10 @@ def acp(folder: Path, _clock: ManualClock) -> Carrier:
 
 
 def human(folder: Path, clock: ManualClock) -> Carrier:
+    mail = Mailbox(folder / "i.db", "answers")
     for number in (1, 2):
-        write_answer(folder, HumanAnswer(number, "ann", {"n": number}))
-    return HumanCarrier(folder, clock)
+        write_answer(mail, HumanAnswer(number, "ann", {"n": number}))
+    return HumanCarrier(mail, clock)
 
 
 def script(_folder: Path, clock: ManualClock) -> Carrier:
@@ -140,7 +142,8 @@ class Pulled(CarrierWrapper):
 
 
 def pulled(folder: Path, clock: ManualClock) -> Carrier:
-    return Pulled(McpCarrier(folder / "pull", QueryBroker(folder / "queries"), clock, lambda: "a"))
+    queries = QueryBroker(Mailbox(folder / "i.db", "queries"))
+    return Pulled(McpCarrier(folder / "pull", queries, clock, lambda: "a"))
 
 
 Make = Callable[[Path, ManualClock], Carrier]
@@ -167,7 +170,8 @@ class TestEveryCarrier(CarrierContract):
             super().test_it_can_be_started_again_after_it_was_closed(tmp_path)
 
     def prepare_again(self, folder: Path) -> None:
-        write_answer(folder, HumanAnswer(1, "ann", {"n": 1}))
+        mail = Mailbox(folder / "i.db", "answers")
+        write_answer(mail, HumanAnswer(1, "ann", {"n": 1}))
 
 
 def case(number: int) -> Ask:

@@ -188,7 +188,7 @@ def test_an_environment_that_is_wrong(
 
 
 def test_help_loads_no_verb() -> None:
-    heavy = ("sqlalchemy", "alembic", "jinja2", "rich.table", "mcp", "httpx", "interlock.engine")
+    heavy = ("jinja2", "rich.table", "mcp", "httpx", "interlock.engine")
     code = (
         "import atexit, sys; from interlock.cli.app import main; sys.argv = "
         "['interlock', '--help'];"

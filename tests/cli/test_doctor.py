@@ -9,14 +9,12 @@ import pytest
 from tests.cli import triage
 from tests.cli.world import CliResult, World
 
-from interlock.journal.database import HEAD
-
-FIT = f"""\
+FIT = """\
 ok    machine.python: Python VERSION
 note  machine.sqlite: SQLite VERSION
 ok    store.file: .interlock/interlock.db, BYTES bytes
 ok    store.writer: nobody writes to it
-ok    store.schema: schema {HEAD}, 1 run
+ok    store.schema: journal 1, rca 1, 1 run
 """
 APART = "BAD   store.fold: run 1, case A: the journal says ended at look, its row says ended"
 FOLD = "ok    store.fold: 1 run: every case is the fold of its journal\n"

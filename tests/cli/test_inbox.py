@@ -7,6 +7,8 @@ from tests.cli.test_run import APPROVED
 from tests.cli.world import CliResult, World
 from tests.world.change import CHANGE
 
+from interlock.journal.mailbox import Mailbox
+
 RUN = ("run", CHANGE, "--cases", "cases.jsonl", "--agent", "script:crew.yaml")
 INBOX = """\
 ID  RUN  CASE  STEP     SINCE                QUESTION
@@ -121,7 +123,7 @@ def test_an_answer_that_cannot_be(
     result = asked.say("answer", *words, "--json")
     assert (result.code, result.out) == (code, "")
     assert result.err == f"interlock: {problem}\n"
-    assert not (asked.folder / ".interlock" / "interlock.db.answers").exists()
+    assert Mailbox(asked.db, "answers").list_names() == []
 
 
 def test_an_answer_to_a_question_that_was_answered(asked: World) -> None:
@@ -139,11 +141,9 @@ def test_an_answer_to_a_question_that_was_answered(asked: World) -> None:
     assert asked.say("doctor", "--deep").code == 0
 
 
-def test_a_tampered_answer_file_leaves_the_question_open(asked: World) -> None:
-    folder = asked.folder / ".interlock" / "interlock.db.answers"
-    folder.mkdir()
+def test_a_tampered_answer_leaves_the_question_open(asked: World) -> None:
     forged = {"question_id": 5, "by": "Eve", "data": {"decision": "sure"}}
-    (folder / "5.json").write_text(json.dumps(forged), encoding="utf-8")
+    Mailbox(asked.db, "answers").put("5", json.dumps(forged).encode(), 1)
     assert asked.say("resume").code == 4
     assert [each["question_id"] for each in asked.say("inbox", "--json").json["questions"]] == [
         5,

@@ -6,6 +6,7 @@ import pytest
 from tests.cli.world import CliResult, World, ended, until
 
 from interlock.api.inbox import find_user
+from interlock.journal.mailbox import Mailbox
 
 CIRCUIT = """\
 circuit: talk
@@ -101,7 +102,7 @@ def test_a_late_answer_while_a_process_works_is_refused_by_it(asked: World) -> N
         process.kill()
         process.wait()
     assert asked.say("status", "--json").json["refused_by_reason"] == {"Stale": 1}
-    assert not list((asked.folder / ".interlock" / "interlock.db.answers").glob("*.json"))
+    assert Mailbox(asked.db, "answers").list_names() == []
 
 
 def test_a_family_is_answered_together_only_if_somebody_says_so(asked: World) -> None:
@@ -174,17 +175,16 @@ def test_who_may_answer(asked: World, policy: str, words: tuple[str, ...], probl
 
 
 def test_an_answer_put_there_by_hand_does_not_go_round_the_policy(asked: World) -> None:
-    folder = asked.folder / ".interlock" / "interlock.db.answers"
-    folder.mkdir()
+    mail = Mailbox(asked.db, "answers")
     forged = {"question_id": 1, "by": "ann", "data": {"verdict": "overturn"}, "run_id": 1}
-    (folder / "1.json").write_text(json.dumps(forged))
+    assert mail.put("1", json.dumps(forged).encode(), 1)
     asked.write("interlock.toml", "[inbox]\nanswerers = ['ann']\n")
     assert asked.say("resume").code == 4
     assert open_ones(asked) == [1, 2, 3]
     assert f"refused (WrongRole): {ME[:1].upper()}{ME[1:]} may not answer at ask" in (
         asked.say("explain", "A").out
     )
-    assert list(folder.iterdir()) == []
+    assert mail.list_names() == []
 
 
 def test_the_first_answer_counts_and_the_second_is_refused_and_journaled(asked: World) -> None:

@@ -8,6 +8,8 @@ import pytest
 from tests.cli.reds import DISK, KEY, KEY_TOO, TYPE, junit, red
 from tests.cli.world import World
 
+from interlock.journal.mailbox import Mailbox
+
 THIRD = red("three", "KeyError: no total")
 
 
@@ -119,7 +121,7 @@ def test_an_answer_that_cannot_be_saves_nothing_for_anybody(
     result = waiting.say("answer", str(family[0]), *words)
     assert (result.code, result.out) == (2, "")
     assert result.err.startswith(f"interlock: {problem}")
-    assert not (waiting.folder / ".interlock" / "interlock.db.answers").exists()
+    assert Mailbox(waiting.db, "answers").list_names() == []
 
 
 def test_an_overturn_with_a_code_that_is_none_is_refused_at_once(waiting: World) -> None:
@@ -131,7 +133,7 @@ def test_an_overturn_with_a_code_that_is_none_is_refused_at_once(waiting: World)
     assert (result.code, result.out) == (2, "")
     assert result.err.startswith("interlock: 'zz9' is not a defect code; use one of ")
     assert result.err.endswith("; nothing was saved\n")
-    assert not (waiting.folder / ".interlock" / "interlock.db.answers").exists()
+    assert Mailbox(waiting.db, "answers").list_names() == []
 
 
 def test_a_projects_own_code_can_be_named(world: World) -> None:

@@ -20,14 +20,13 @@ from tests.world.world import World
 
 from interlock.journal.connection import RawConnection, raw_connection, transaction
 from interlock.journal.database import (
-    HEAD,
     find_writer,
     hold_writer_lock,
     open_reader,
     open_writer,
 )
 from interlock.journal.ownership import Writer
-from interlock.journal.sqlite import read_revision
+from interlock.journal.schema import list_table_sets, read_versions
 from interlock.system.errors import StoreError
 
 ROOT = Path(__file__).parents[2]
@@ -63,7 +62,8 @@ def test_a_new_database_is_made_where_it_is_wanted(tmp_path: Path, name: str) ->
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert {each.name for each in path.parent.iterdir()} == {path.name, f"{path.name}.lock"}
     with open_reader(path) as connection:
-        assert read_revision(connection) == HEAD
+        found = read_versions(raw_connection(connection))
+        assert found == {each.part: each.version for each in list_table_sets()}
         assert raw_connection(connection).execute("select count(*) from blobs").fetchone() == (1,)
 
 
@@ -118,7 +118,7 @@ def test_a_commit_that_fails_leaves_nothing_and_the_connection_usable(tmp_path: 
 
 def newer(path: Path) -> None:
     with sqlite3.connect(path) as raw:
-        raw.execute("update alembic_version set version_num = '9999'")
+        raw.execute("update schema_versions set version = 9999 where part = 'journal'")
     raw.close()
 
 
@@ -126,6 +126,13 @@ def stranger(path: Path) -> None:
     path.unlink()
     with sqlite3.connect(path) as raw:
         raw.execute("create table mine (x)")
+    raw.close()
+
+
+def unreleased(path: Path) -> None:
+    with sqlite3.connect(path) as raw:
+        raw.execute("drop table schema_versions")
+        raw.execute("create table alembic_version (version_num text)")
     raw.close()
 
 
@@ -138,8 +145,15 @@ BROKEN: dict[str, tuple[Callable[[Path], object], str]] = {
     "newer": (
         newer,
         (
-            f"it has schema 9999, this Interlock knows {HEAD}: use the newer Interlock that made "
-            "it, or run any writing command to upgrade an older one"
+            "its journal tables have version 9999, this Interlock knows 1: use the newer Interlock "
+            "that made it"
+        ),
+    ),
+    "made before the first release": (
+        unreleased,
+        (
+            "it was made by a version of Interlock before the first release: start a new one (name "
+            "it with --db), or use the Interlock that made it"
         ),
     ),
     "somebody else's": (stranger, FOREIGN),

@@ -13,7 +13,7 @@ from interlock.journal.address import PostgresAddress
 from interlock.journal.connection import Connection, ServerError, raw_connection
 from interlock.journal.database import find_writer, open_writer
 from interlock.journal.journal import Journal, NewDispatch, TurnWrites
-from interlock.journal.mailbox import open_mailbox
+from interlock.journal.mailbox import Mailbox
 from interlock.journal.ownership import (
     StaleEpochError,
     check_free,
@@ -121,7 +121,7 @@ def test_runs_are_claimed_when_something_is_due(world: World) -> None:
             raw.execute("update runs set status = ?", (status,))
             assert claim_due_run(connection, "c") is None, status
         raw.execute("update runs set status = 'waiting'")
-        open_mailbox(world.address, "answers").put("7", b"{}", 1)
+        Mailbox(world.address, "answers").put("7", b"{}", 1)
         answered = claim_due_run(connection, "c")
         assert answered is not None
         assert answered.epoch == 2

@@ -16,7 +16,6 @@ from interlock.journal import journal, postgres
 from interlock.journal.address import PostgresAddress, beside, identify, parse_address
 from interlock.journal.connection import raw_connection
 from interlock.journal.database import (
-    HEAD,
     describe_server,
     has_database,
     open_reader,
@@ -26,6 +25,7 @@ from interlock.journal.journal import Journal, Refusal, TurnWrites
 from interlock.journal.ownership import own_run
 from interlock.journal.postgres import server_connection
 from interlock.journal.runs import find_run
+from interlock.journal.schema import list_table_sets, read_versions
 from interlock.system.errors import NoDatabaseError, StoreError, UsageError
 
 SECRET = "hunter2%40x"
@@ -58,22 +58,26 @@ def test_an_empty_database_is_made_by_a_writer_and_told_to_a_reader(tmp_path: Pa
         with pytest.raises(NoDatabaseError), open_reader(address):
             pass
         with open_writer(address), open_reader(address) as reader:
-            query = "select version_num from alembic_version"
-            assert raw_connection(reader).execute(query).fetchone() == (HEAD,)
+            found = read_versions(raw_connection(reader))
+            assert found == {each.part: each.version for each in list_table_sets()}
 
 
 BROKEN = {
     "newer": (
-        "update alembic_version set version_num = '9999'",
-        f"it has schema 9999, this Interlock knows {HEAD}",
+        "update schema_versions set version = 9999 where part = 'journal'",
+        "its journal tables have version 9999, this Interlock knows 1",
     ),
     "somebody else's": (
-        "drop table alembic_version",
+        "drop table schema_versions",
         "this is no Interlock database, and not empty either (it has the table",
     ),
     "moved away": (
-        "update alembic_version set version_num = 'moved'",
+        "update schema_versions set version = -1 where part = 'journal'",
         "its journal was moved to another database",
+    ),
+    "made before the first release": (
+        "drop table schema_versions; create table alembic_version (version_num text)",
+        "it was made by a version of Interlock before the first release",
     ),
     "half made": ("drop table owners cascade", "tables are missing"),
 }

@@ -1,170 +1,130 @@
-"""The schema: what migrations make, what a new database gets and what the code says are one."""
+"""The schema: both databases get the same tables, and numbered scripts bring them up to date."""
 
-import sqlite3
+import re
 from pathlib import Path
-from typing import Any
 
 import pytest
-import sqlalchemy
-from alembic import command
-from alembic.autogenerate import compare_metadata
-from alembic.config import Config
-from alembic.migration import MigrationContext
-from alembic.script import ScriptDirectory
-from sqlalchemy import MetaData, create_engine, inspect
-from tests.world.postgres_schema import SCRIPT, build_script
-from tests.world.sample_circuit import PAPER
-from tests.world.suite_database import Inquiry, failed, launched
-from tests.world.world import World
+from tests.world.tide_tables import ROWS, write_tables
 
-import interlock.journal
-from interlock.journal import schema as kernel
-from interlock.journal.address import PostgresAddress
-from interlock.journal.connection import Connection, open_sqlalchemy, raw_connection, transaction
-from interlock.journal.database import HEAD, open_writer
-from interlock.journal.journal import BlobWriter
-from interlock.journal.runs import NewCase, insert_cases
-from interlock.journal.sqlite import read_revision, sqlite_connection
-from interlock.rca.knowledge import schema as rca
-from interlock.rca.knowledge.intake import OpenedSuite
+from interlock.journal import postgres, sqlite
+from interlock.journal.address import DatabaseAddress, PostgresAddress
+from interlock.journal.connection import (
+    ERRORS,
+    Connection,
+    TableColumns,
+    find_server,
+    raw_connection,
+    transaction,
+)
+from interlock.journal.database import open_reader, open_writer
+from interlock.journal.schema import TableSet, bring_up_to_date, list_table_sets, read_versions
 from interlock.system.errors import StoreError
 
-MIGRATIONS = Path(interlock.journal.__file__).parent / "migrations"
-DECLARED = MetaData()
-for table in (*kernel.metadata.tables.values(), *rca.metadata.tables.values()):
-    table.to_metadata(DECLARED)
+IGNORED = r"--.*|create sequence.*?;|without rowid|with \(fillfactor = \d+\)|default \S+|[\"]"
+KINDS = {"bytea": "blob", "bigserial": "integer", "bigint": "integer"}
 
 
-def config(connection: sqlalchemy.Connection) -> Config:
-    made = Config()
-    made.set_main_option("script_location", str(MIGRATIONS))
-    made.attributes["connection"] = connection
-    return made
+def read_statements(file: Path) -> list[str]:
+    """What a script declares, without what only one of the databases knows."""
+    text = re.sub(IGNORED, "", file.read_text(encoding="utf-8").lower())
+    for server, here in KINDS.items():
+        text = text.replace(server, here)
+    return [" ".join(each.split()) for each in text.split(";") if each.strip()]
 
 
-def own(connection: sqlalchemy.Connection) -> Connection:
-    """The same connection as the journal knows one."""
-    driver: Any = connection.connection.driver_connection
-    return Connection(driver)
+@pytest.mark.parametrize("tables", list_table_sets(), ids=lambda each: each.part)
+def test_both_databases_have_the_same_tables(tables: TableSet) -> None:
+    here = read_statements(tables.folder / "schema.sql")
+    assert here == read_statements(tables.folder / "schema_postgres.sql")
+    assert any(each.startswith("create table") for each in here)
 
 
-def structure(connection: sqlalchemy.Connection) -> dict[str, Any]:
-    found = inspect(connection)
-    return {
-        table: {
-            "columns": [
-                (each["name"], str(each["type"]), each["nullable"])
-                for each in found.get_columns(table)
-            ],
-            "key": found.get_pk_constraint(table)["constrained_columns"],
-            "foreign": sorted(
-                (each["constrained_columns"], each["referred_table"], each["referred_columns"])
-                for each in found.get_foreign_keys(table)
-            ),
-            "unique": sorted(
-                (str(each["name"]), each["column_names"])
-                for each in found.get_unique_constraints(table)
-            ),
-            "checks": sorted(
-                (str(each["name"]), each["sqltext"]) for each in found.get_check_constraints(table)
-            ),
-            "indexes": [each["name"] for each in found.get_indexes(table)],
-        }
-        for table in sorted(DECLARED.tables)
-    }
+def describe(connection: Connection) -> list[TableColumns]:
+    driver = postgres if find_server(connection.raw) else sqlite
+    names = driver.find_tables(connection)
+    return [driver.describe_table(connection, name) for name in names]
 
 
-def details(connection: sqlalchemy.Connection) -> set[tuple[str, str]]:
-    """What the inspector does not tell: the conditions of indexes, and tables without row ids."""
-    rows = connection.exec_driver_sql("select type, name, sql from sqlite_master")
-    found = {
-        (name, "".join(sql.lower().split())) for kind, name, sql in rows if sql and kind == "index"
-    }
-    rows = connection.exec_driver_sql("select name, sql from sqlite_master where type = 'table'")
-    return found | {(name, "without rowid") for name, sql in rows if "without rowid" in sql.lower()}
+def test_the_catalogs_of_both_databases_say_the_same(
+    tmp_path: Path, postgres: PostgresAddress
+) -> None:
+    with open_writer(tmp_path / "i.db") as here, open_writer(postgres) as there:
+        found = {each.name: each for each in describe(here)}
+        assert found == {each.name: each for each in describe(there)}
+        assert found["symptom_rca"].refers_to == {"symptoms", "rcas", "cases"}
+        assert found["worked"].keys == ("day", "run_id", "role")
+        assert found["worked"].texts == {"day", "role"}
 
 
-def test_the_migrations_make_what_a_new_database_has(tmp_path: Path) -> None:
-    engine = create_engine(f"sqlite:///{tmp_path / 'migrated.db'}")
-    with engine.connect() as migrated, open_writer(tmp_path / "new.db") as new:
-        command.upgrade(config(migrated), "head")
-        made = open_sqlalchemy(new)
-        assert structure(migrated) == structure(made)
-        assert details(migrated) == details(made)
-        assert ("symptom_bands", "without rowid") in details(made)
-        assert read_revision(own(migrated)) == read_revision(new) == HEAD
-        assert compare_metadata(MigrationContext.configure(migrated), DECLARED) == []
-        assert compare_metadata(MigrationContext.configure(made), DECLARED) == []
-    engine.dispose()
+def begin(folder: Path, db: DatabaseAddress) -> None:
+    """A journal with the feature's tables at their first version, and some rows."""
+    with open_writer(db) as connection:
+        bring_up_to_date(connection, db, [write_tables(folder, 1)])
+        with transaction(connection) as raw:
+            for statement in ROWS:
+                raw.execute(statement)
 
 
-def test_a_new_postgresql_database_has_what_the_code_declares(postgres: PostgresAddress) -> None:
-    assert SCRIPT.read_text(encoding="utf-8") == build_script()
-    with open_writer(postgres) as connection:
-        made = open_sqlalchemy(connection)
-        assert compare_metadata(MigrationContext.configure(made), DECLARED) == []
-        found = raw_connection(connection).execute(
-            "select indexname::text from pg_indexes where indexdef like '% WHERE %' order by 1"
-        )
-        assert {"cases_not_closed", "one_open_rca_per_case"} <= {name for (name,) in found}
+def test_a_feature_that_comes_later_gets_its_tables(tmp_path: Path, db: DatabaseAddress) -> None:
+    begin(tmp_path / "tides", db)
+    with open_reader(db) as connection:
+        versions = read_versions(raw_connection(connection))
+    assert versions["tides"] == versions["journal"] == 1
 
 
-def old_database(path: Path) -> None:
-    """A run with two cases in a database of the first revision."""
-    engine = create_engine(f"sqlite:///{path}")
-    with engine.connect() as connection:
-        command.upgrade(config(connection), "0001")
-        connection.commit()
-        mine = own(connection)
-        sqlite_connection(mine).isolation_level = None
-        with transaction(mine) as raw:
-            blobs = BlobWriter(raw)
-            text = blobs.put(PAPER.encode())
-            blobs.flush(raw)
-            raw.execute(
-                "insert into runs values"
-                " (1, 'paper', 1, ?, 'old', 'mark', '{}', 'running', 0, 5, 5)",
-                (text,),
-            )
-            cases = [NewCase("A", {"id": "A"}), NewCase("B", {"id": "B"})]
-            insert_cases(raw, World(path.parent).circuit, 1, cases)
-    engine.dispose()
+def test_a_migration_leads_to_what_a_new_database_has(tmp_path: Path, db: DatabaseAddress) -> None:
+    begin(tmp_path / "tides", db)
+    newer = write_tables(tmp_path / "tides", 2)
+    with open_writer(db) as connection:
+        bring_up_to_date(connection, db, [newer])
+        raw = raw_connection(connection)
+        assert read_versions(raw)["tides"] == 2
+        assert raw.execute("select name, depth from harbours").fetchall() == [("Brest", 7)]
+        migrated = describe(connection)
+        with transaction(connection):
+            raw.execute("drop table tides")
+            raw.execute("drop table harbours")
+            raw.execute("delete from schema_versions where part = 'tides'")
+        bring_up_to_date(connection, db, [newer])
+        assert describe(connection) == migrated
+        bring_up_to_date(connection, db, [newer])
 
 
-def test_an_old_database_is_brought_up_to_date_with_all_it_has(tmp_path: Path) -> None:
-    world = World(tmp_path)
-    old_database(world.db)
-    with pytest.raises(StoreError, match=f"it has schema 0001, this Interlock knows {HEAD}"):
-        world.ends()
-    assert world.work() == "done"
-    assert world.ends() == {"A": "done", "B": "done"}
-    assert (world.run().source, world.run().created_at, world.faults()) == ("old", 5.0, [])
-    inquiry = Inquiry(tmp_path)
-    assert inquiry.open(launched(failed("a", "f"))) == OpenedSuite(2, 2)
-    assert inquiry.rows("select case_no from rca_cases") == [(3,)]
+@pytest.mark.parametrize(
+    "problem", ["CREATE TABLE more (x INTEGER); insert into nowhere values (1);"]
+)
+def test_a_migration_that_fails_changes_nothing(
+    tmp_path: Path, db: DatabaseAddress, problem: str
+) -> None:
+    begin(tmp_path / "tides", db)
+    newer = write_tables(tmp_path / "tides", 2)
+    for file in ("0002.sql", "0002_postgres.sql"):
+        script = newer.folder / "migrations" / file
+        script.write_text(script.read_text() + problem)
+    with open_writer(db) as connection:
+        before = describe(connection)
+        with pytest.raises(ERRORS):
+            bring_up_to_date(connection, db, [newer])
+        assert describe(connection) == before
+        assert read_versions(raw_connection(connection))["tides"] == 1
 
 
-def test_an_upgrade_that_fails_leaves_the_old_database(tmp_path: Path) -> None:
-    world = World(tmp_path)
-    old_database(world.db)
-    raw = sqlite3.connect(world.db)
-    raw.execute("create table triages (mine)")
-    raw.close()
-    before = tables(world.db)
-    with pytest.raises(StoreError, match="table triages already exists"):
-        world.work()
-    assert tables(world.db) == before
+def test_a_migration_that_leaves_dangling_rows_is_undone(tmp_path: Path) -> None:
+    db = tmp_path / "i.db"
+    begin(tmp_path / "tides", db)
+    newer = write_tables(tmp_path / "tides", 2)
+    (newer.folder / "migrations" / "0002.sql").write_text("delete from harbours;\n")
+    with open_writer(db) as connection:
+        with pytest.raises(StoreError, match="references to nothing"):
+            bring_up_to_date(connection, db, [newer])
+        count = "select count(*) from harbours"
+        assert raw_connection(connection).execute(count).fetchone() == (1,)
 
 
-def tables(path: Path) -> list[tuple[str, ...]]:
-    raw = sqlite3.connect(path)
-    found = raw.execute("select name, sql from sqlite_master order by name").fetchall()
-    found += raw.execute("select version_num from alembic_version").fetchall()
-    raw.close()
-    return found
-
-
-def test_head_is_the_newest_migration() -> None:
-    found = Config()
-    found.set_main_option("script_location", str(MIGRATIONS))
-    assert ScriptDirectory.from_config(found).get_current_head() == HEAD
+def test_tables_of_a_newer_feature_are_refused(tmp_path: Path, db: DatabaseAddress) -> None:
+    begin(tmp_path / "tides", db)
+    newer = write_tables(tmp_path / "newer", 2)
+    with open_writer(db) as connection:
+        bring_up_to_date(connection, db, [newer])
+        with pytest.raises(StoreError, match="its tides tables have version 2"):
+            bring_up_to_date(connection, db, [write_tables(tmp_path / "tides", 1)])

@@ -25,7 +25,7 @@ from interlock.runtime.agent_pool import (
     roles_written_out,
     split_agent,
 )
-from interlock.runtime.settings import RunConfig, Settings, open_answers
+from interlock.runtime.settings import RunConfig, Settings
 from interlock.system.errors import SourceError
 
 CIRCUIT = read_circuit(PAPER).circuit
@@ -113,8 +113,6 @@ def test_roles_with_the_same_words_share_a_carrier(tmp_path: Path) -> None:
     other = pool_for(tmp_path, agents={"": "script:crew.yaml", "critic": "exec:sh -c true"})
     kinds = {role: type(each) for role, each in other.items()}
     assert kinds == {"author": ScriptAgent, "critic": CommandAgent, "human": HumanCarrier}
-    assert open_answers(tmp_path / "i.db").put("1", b"{}")
-    assert (tmp_path / "i.db.answers" / "1.json").read_bytes() == b"{}"
 
 
 def test_a_script_can_stand_in_for_the_human(tmp_path: Path) -> None:

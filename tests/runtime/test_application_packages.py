@@ -16,6 +16,8 @@ import httpx
 import pytest
 from tests.web.serving import ready
 
+from interlock.journal.database import open_writer
+
 FOREIGN = Path(__file__).parent / "foreign"
 ROOT = Path(__file__).parents[2]
 CASES = [{"id": "low", "level": 1.5}, {"id": "high", "level": 3.0}, {"id": "odd", "level": 0.0}]
@@ -99,6 +101,13 @@ def test_the_same_from_python(project: Installed) -> None:
     assert report.startswith("# Tides\n\n- low measure judge")
 
 
+def test_its_tables_come_into_a_database_that_was_made_before(project: Installed) -> None:
+    with open_writer(project.project / ".interlock" / "interlock.db"):
+        pass
+    counts, _ = json.loads(project.run("-c", PROGRAM))
+    assert counts == {"calm": 2, "warned": 1}
+
+
 def test_a_foreign_agent_serves_other_circuits(project: Installed) -> None:
     note = ROOT / "README.md"
     circuit = note.read_text().split("```yaml\n")[1].split("```")[0]
@@ -123,6 +132,7 @@ def test_broken_packages_are_told_by_doctor_and_stop_nothing_else(project: Insta
         "application.strangewatch",
         "agent.broken",
         "settings.broken",
+        "tables.brokenwatch",
         "pages.brokenlinks",
         "pages.brokentaken",
         "pages.brokenuntyped",
@@ -131,6 +141,7 @@ def test_broken_packages_are_told_by_doctor_and_stop_nothing_else(project: Insta
     assert "written for interface 0" in broken["application.oldwatch"]
     assert "makes no interlock Application" in broken["application.strangewatch"]
     assert "brokenwatch.nowhere" in broken["agent.broken"]
+    assert "holds no schema.sql" in broken["tables.brokenwatch"]
     assert "no NavLink" in broken["pages.brokenlinks"]
     assert "the server cannot take it" in broken["pages.brokentaken"]
 

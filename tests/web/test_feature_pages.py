@@ -1,16 +1,14 @@
 """Pages of deliveries, epics and calibrations on real servers, with what real runs left behind."""
 
-import gzip
 import re
+import shutil
 from pathlib import Path
 
 import httpx
+from tests.cli.delivery_project import AGENT, lay_out
 from tests.cli.epic_project import DONE, Project
 from tests.cli.world import LIMIT, World
-from tests.journal.test_old_databases import DATABASES
 from tests.web.serving import Served, served
-
-from interlock.journal.database import open_writer
 
 
 def show(server: Served, path: str, status: int = 200) -> httpx.Response:
@@ -20,11 +18,10 @@ def show(server: Served, path: str, status: int = 200) -> httpx.Response:
 
 
 def test_a_delivery_whose_plan_is_gone(tmp_path: Path) -> None:
-    world = World(tmp_path)
-    world.db.parent.mkdir()
-    world.db.write_bytes(gzip.decompress((DATABASES / "delivery.db.gz").read_bytes()))
-    with open_writer(world.db):  # brings it up to date
-        pass
+    world = lay_out(tmp_path, "adds", "lies", "after>lies", "asks")
+    assert world.say("deliver", "plan.md", "--agent", AGENT, "--set", "max_checks=1").code == 4
+    world.folder.joinpath("plan.md").unlink()
+    shutil.rmtree(world.folder / ".git")
     with served(world) as server:
         listed = show(server, "/deliveries").text
         assert 'href="/deliveries/1"' in listed

@@ -4,9 +4,10 @@ Agents are scripts or our own analyst; time stands still. `told` makes a failure
 """
 
 import asyncio
+import sqlite3
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 from tests.world.clock import drive
@@ -22,7 +23,6 @@ from interlock.journal.connection import Connection
 from interlock.journal.database import open_writer
 from interlock.journal.journal import Journal
 from interlock.journal.runs import Run, RunStatus, find_run
-from interlock.journal.sqlite import sqlite_connection
 from interlock.rca.application import BuiltinAnalystRole, Rca
 from interlock.rca.config import RcaConfig
 from interlock.rca.findings import read_findings
@@ -184,7 +184,7 @@ class AnalysisWorld(World):
 
         try:
             with open_writer(self.address) as connection:
-                sqlite_connection(connection).set_trace_callback(statement)
+                cast(sqlite3.Connection, connection.raw).set_trace_callback(statement)
                 return asyncio.run(run_session(connection))
         finally:
             self.clock.forget_timers()

@@ -24,6 +24,7 @@ from interlock.journal.database import open_reader, open_writer
 from interlock.journal.history import list_cases as case_lines
 from interlock.journal.history import list_lines
 from interlock.journal.journal import Journal
+from interlock.journal.mailbox import Mailbox
 from interlock.journal.runs import (
     RunStatus,
     begin_run,
@@ -228,7 +229,7 @@ class DeliveryWorld:
         self.repo = folder / "repo"
         self.plan = folder / "plan.md"
         self.db = folder / "interlock.db"
-        self.answers = folder / "answers"
+        self.answers = Mailbox(self.db, "answers")
         self.asked: list[Ask] = []
         self.tally = RunCounts()
         self.clock = Hasty()

@@ -5,9 +5,11 @@ copy of the database. What is left must be all of the batch or nothing. Prints o
 """
 
 import shutil
+import sqlite3
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import cast
 
 import msgspec
 from tests.world.kill_run import Death, in_a_process_of_its_own
@@ -16,7 +18,6 @@ from tests.world.suite_database import APPROVED, Inquiry, failed, investigated, 
 from interlock.engine.case import Decision
 from interlock.journal.database import open_writer
 from interlock.journal.journal import Journal, JournalEntry, NewDispatch, TurnWrites
-from interlock.journal.sqlite import sqlite_connection
 from interlock.rca.knowledge.writer import bind_effect
 
 EFFECTS = (triaged(), investigated(1), investigated(2), APPROVED)
@@ -31,7 +32,7 @@ LEFT = (
 def commit(db: Path, moment: Callable[[str], None]) -> None:
     with open_writer(db) as connection:
         journal = Journal(connection, 1)
-        sqlite_connection(connection).set_trace_callback(moment)
+        cast(sqlite3.Connection, connection.raw).set_trace_callback(moment)
         for each in EFFECTS:
             journal.apply_effect(bind_effect(1, each), 2e9)
         journal.commit(
@@ -43,7 +44,7 @@ def commit(db: Path, moment: Callable[[str], None]) -> None:
                 ],
             )
         )
-        sqlite_connection(connection).set_trace_callback(None)
+        cast(sqlite3.Connection, connection.raw).set_trace_callback(None)
 
 
 def main(home: Path) -> None:

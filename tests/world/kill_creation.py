@@ -1,21 +1,24 @@
-"""`python -m tests.world.kill_creation FOLDER`: kills the making of a database everywhere.
+"""`python -m tests.world.kill_creation FOLDER`: kills the making of a database, and a migration.
 
 Each time in a process of its own; what is left must be nothing or a whole database, and the next
 process must be able to go on. Prints one line of JSON.
 """
 
 import os
+import shutil
 import signal
 import sys
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 import msgspec
 from tests.world.kill_run import in_a_process_of_its_own
+from tests.world.tide_tables import ROWS, write_tables
 
-from interlock.journal import database, sqlite
-from interlock.journal.connection import raw_connection
+from interlock.journal import database, schema, sqlite
+from interlock.journal.connection import raw_connection, transaction
 from interlock.journal.database import open_reader, open_writer
 
 TIMES = 40
@@ -29,7 +32,7 @@ class Death:
         self._at = at
 
     def watch(self, frame: FrameType, event: str, _argument: Any) -> Any:
-        here = frame.f_code.co_filename in (database.__file__, sqlite.__file__)
+        here = frame.f_code.co_filename in (database.__file__, schema.__file__, sqlite.__file__)
         if (here and event == "line") or frame.f_code.co_name == "do_execute":
             self.moments += 1
             if self.moments == self._at:
@@ -41,6 +44,46 @@ def make(path: Path, death: Death) -> None:
     sys.settrace(death.watch)
     with open_writer(path):
         sys.settrace(None)
+
+
+def migrate(path: Path, folder: Path, death: Death) -> None:
+    with open_writer(path) as connection:
+        sys.settrace(death.watch)
+        schema.bring_up_to_date(connection, path, [write_tables(folder, 2)])
+        sys.settrace(None)
+
+
+def read_harbours(path: Path) -> tuple[int, list[tuple[object, ...]]]:
+    with open_reader(path) as connection:
+        raw = raw_connection(connection)
+        found = raw.execute("select * from harbours").fetchall()
+        return schema.read_versions(raw)["tides"], found
+
+
+def kill_migrations(home: Path) -> list[str]:
+    """Return what was wrong after a migration that died somewhere: it must be done or not begun."""
+    before = home / "before.db"
+    with open_writer(before) as connection:
+        schema.bring_up_to_date(connection, before, [write_tables(home / "tides", 1)])
+        with transaction(connection) as raw:
+            for statement in ROWS:
+                raw.execute(statement)
+    life = Death()
+    shutil.copy(before, home / "migrated.db")
+    migrate(home / "migrated.db", home / "tides", life)
+    wrong = []
+    for moment in range(1, life.moments + 1, max(1, life.moments // TIMES)):
+        path = home / f"migrated-{moment}.db"
+        shutil.copy(before, path)
+        job = partial(migrate, path, home / "tides", Death(moment))
+        if in_a_process_of_its_own(job):
+            wrong.append(f"{moment}: it did not die while it migrated")
+        if read_harbours(path) not in ((1, [("Brest",)]), (2, [("Brest", 7)])):
+            wrong.append(f"{moment}: {read_harbours(path)}")
+        migrate(path, home / "tides", Death())
+        if read_harbours(path) != (2, [("Brest", 7)]):
+            wrong.append(f"{moment}: afterwards {read_harbours(path)}")
+    return wrong
 
 
 def tables(path: Path) -> int:
@@ -74,6 +117,7 @@ def main(home: Path) -> None:
         left = {each.name for each in folder.iterdir()} - {path.name, f"{path.name}.lock"}
         if tables(path) != whole or left:
             wrong.append(f"{moment}: afterwards {tables(path)} tables, and {left}")
+    wrong += kill_migrations(home)
     report = {"moments": life.moments, "absent": absent, "wrong": wrong}
     sys.stdout.write(msgspec.json.encode(report).decode())
 

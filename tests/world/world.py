@@ -1,10 +1,12 @@
 """A folder with a database in it, and runs worked on under a fake clock."""
 
 import asyncio
+import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from typing import cast
 
 import msgspec
 from tests.world.clock import FakeClock, drive
@@ -23,6 +25,7 @@ from interlock.journal.database import open_reader, open_writer
 from interlock.journal.events import Notification
 from interlock.journal.history import compute_digest, list_cases, list_lines, list_refusals
 from interlock.journal.journal import Journal
+from interlock.journal.mailbox import Mailbox
 from interlock.journal.ownership import Ownership, own_run
 from interlock.journal.runs import (
     NewCase,
@@ -31,7 +34,6 @@ from interlock.journal.runs import (
     begin_run,
     find_run,
 )
-from interlock.journal.sqlite import sqlite_connection
 from interlock.journal.usage import (
     find_last_inquiry,
     list_newest_pauses,
@@ -65,7 +67,7 @@ class World:
     def __init__(self, folder: Path, text: str = PAPER, db: DatabaseAddress | None = None) -> None:
         self.db = folder / "interlock.db"
         self._address = db
-        self.answers = folder / "answers"
+        self.answers = Mailbox(self.address, "answers")
         self.text = text
         self.circuit = read_circuit(text, "test.yaml").circuit
         self.clock = FakeClock()
@@ -145,9 +147,11 @@ class World:
         try:
             with open_writer(self.address) as connection:
                 if statement is not None:
-                    sqlite_connection(connection).set_trace_callback(statement)
+                    cast(sqlite3.Connection, connection.raw).set_trace_callback(statement)
                 if pages is not None:
-                    sqlite_connection(connection).execute(f"pragma max_page_count={pages}")
+                    cast(sqlite3.Connection, connection.raw).execute(
+                        f"pragma max_page_count={pages}"
+                    )
                 with own_run(connection, run_id) as owned:
                     return asyncio.run(work(connection, owned))
         finally:

@@ -1,16 +1,15 @@
 """The role `human`: a question stays open until somebody leaves an answer in the mailbox.
 
-Answers are messages beside the database, one per question, written whole by `interlock answer`. So
-they can be given while the run works, while it waits, and while nothing runs at all. An answer
-counts for the question it names and no other; one that comes too late is handed over too, so that
-it is refused in the journal and not silently. Who answered is the message's owner; they may answer
-in another's name only if the policy says so.
+Answers are messages in the database, one per question, written whole by `interlock answer`. So they
+can be given while the run works, while it waits, and while nothing runs at all. An answer counts
+for the question it names and no other; one that comes too late is handed over too, so that it is
+refused in the journal and not silently. The user who left the message may answer in another's name
+only if the policy says so.
 """
 
 import re
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -18,10 +17,9 @@ import msgspec
 from interlock.agents.background import report_error
 from interlock.agents.carrier import MAX_ANSWER, Ask, Carrier, Reply, Traits
 from interlock.engine.circuit import UNREADABLE
-from interlock.journal.mailbox import Mailbox, MessageName, as_mailbox
+from interlock.journal.mailbox import Mailbox, MessageName
 from interlock.system.clock import Clock
 from interlock.system.errors import StoreError
-from interlock.system.files import UnreadableFile
 
 
 class AnswerPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -53,9 +51,7 @@ EVERYBODY = AnswerPolicy()
 
 
 _POLL = 0.25
-_MAX_POLL = 10.0
-_POLL_FRACTION = 60
-"""A look comes after a sixtieth of the time that was waited: a day of waiting costs nothing."""
+"""The seconds from one look to the next."""
 _NUMBER = re.compile(r"[1-9][0-9]*", re.ASCII)
 _REFUSED = re.compile(r"([1-9][0-9]*)\.refused-[0-9a-f]+", re.ASCII)
 _SOMEBODY = "somebody"
@@ -73,28 +69,46 @@ class HumanAnswer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
     """Why it does not count: another came first, or the question was settled before."""
 
 
-def write_answer(place: Path | Mailbox, answer: HumanAnswer) -> bool:
+def write_answer(mail: Mailbox, answer: HumanAnswer) -> bool:
     """Put an answer where the run will find it, whole or not at all. Only the first one to a
-    question is saved; whether this is it."""
-    body = msgspec.json.encode(answer)
-    return as_mailbox(place).put(str(answer.question_id), body, answer.run_id or None)
+    question is saved; return whether this is it."""
+    return bool(write_answers(mail, answer, [answer.question_id]))
 
 
-def write_refused_answer(place: Path | Mailbox, answer: HumanAnswer) -> None:
+def write_answers(mail: Mailbox, answer: HumanAnswer, question_ids: Sequence[int]) -> list[int]:
+    """Give one answer to several questions of a run; return those that had none yet."""
+    answers = [msgspec.structs.replace(answer, question_id=each) for each in question_ids]
+    bodies = {str(each.question_id): msgspec.json.encode(each) for each in answers}
+    return [int(name) for name in mail.put_all(bodies, answer.run_id or None)]
+
+
+def write_refused_answer(mail: Mailbox, answer: HumanAnswer) -> None:
     """Leave an answer that does not count where the run will find it and journal it."""
     name = f"{answer.question_id}.refused-{secrets.token_hex(8)}"
-    as_mailbox(place).put(name, msgspec.json.encode(answer), answer.run_id or None)
+    mail.put(name, msgspec.json.encode(answer), answer.run_id or None)
 
 
-def find_saved_answer(place: Path | Mailbox, question_id: int) -> HumanAnswer | None:
+def list_refused(mail: Mailbox, run_id: int) -> dict[str, HumanAnswer]:
+    """Return the answers to questions of a run that do not count and are not journaled yet, by the
+    names of their messages."""
+    found = {}
+    for each in mail.list_names():
+        if number := _REFUSED.fullmatch(each.name):
+            answer, _ = _read_answer(mail, each.name, int(number[1]))
+            if isinstance(answer, HumanAnswer) and answer.run_id == run_id:
+                found[each.name] = answer
+    return found
+
+
+def find_saved_answer(mail: Mailbox, question_id: int) -> HumanAnswer | None:
     """The answer that is saved and not yet taken by a run."""
-    found = _read_answer(as_mailbox(place), str(question_id), question_id)
+    found, _ = _read_answer(mail, str(question_id), question_id)
     return found if isinstance(found, HumanAnswer) else None
 
 
-def list_answered(place: Path | Mailbox) -> set[int]:
+def list_answered(mail: Mailbox) -> set[int]:
     """The questions to which an answer is saved that no run has taken yet."""
-    names = (each.name for each in as_mailbox(place).list_names())
+    names = (each.name for each in mail.list_names())
     return {int(name) for name in names if _NUMBER.fullmatch(name)}
 
 
@@ -103,23 +117,19 @@ class HumanCarrier(Carrier):
 
     traits = Traits(answered="inbox", forgets_prompts=True)
 
-    def __init__(
-        self, place: Path | Mailbox, clock: Clock, policy: AnswerPolicy = EVERYBODY
-    ) -> None:
-        self._mail = as_mailbox(place)
+    def __init__(self, mail: Mailbox, clock: Clock, policy: AnswerPolicy = EVERYBODY) -> None:
+        self._mail = mail
         self._clock = clock
         self._policy = policy
         self._open: dict[int, str] = {}
         """Of each open question its step: the question itself is in the journal."""
         self._runs: set[int] = set()
         self._seen_foreign: set[MessageName] = set()
-        self._asked_at = 0.0
         self._cancel: Callable[[], None] | None = None
 
     def send(self, asks: Sequence[Ask]) -> None:
         self._open |= {ask.dispatch_id: ask.step for ask in asks}
         self._runs |= {ask.run_id for ask in asks}
-        self._asked_at = self._clock.now()
         self._check_mail()
 
     def settle(self, dispatch_id: int, error: str = "") -> None:
@@ -145,9 +155,7 @@ class HumanCarrier(Carrier):
             except Exception as error:
                 report_error(error, int(number[0]) if number else 0)
         if self._open:
-            now = self._clock.now()
-            pause = min(max((now - self._asked_at) / _POLL_FRACTION, _POLL), _MAX_POLL)
-            self._cancel = self._clock.call_at(now + pause, self._check_mail)
+            self._cancel = self._clock.call_at(self._clock.now() + _POLL, self._check_mail)
 
     def _list_mail(self) -> list[MessageName]:
         """What is there; nothing while its place cannot be reached: the next look tells."""
@@ -161,7 +169,7 @@ class HumanCarrier(Carrier):
         step = self._open.get(question_id)
         if step is None and message in self._seen_foreign:
             return
-        found = _read_answer(self._mail, message.name, question_id)
+        found, owner = _read_answer(self._mail, message.name, question_id)
         if step is None:
             self._seen_foreign.add(message)
             if isinstance(found, HumanAnswer) and found.run_id in self._runs:
@@ -172,7 +180,6 @@ class HumanCarrier(Carrier):
             del self._open[question_id]
             self._deliver(found)
             return
-        owner = self._mail.find_owner(message.name)
         problem = self._policy.find_problem(step, found.by or _SOMEBODY, owner)
         if problem:
             content = msgspec.json.encode(found.data)
@@ -185,7 +192,7 @@ class HumanCarrier(Carrier):
 
     def _read_refused(self, name: str, question_id: int) -> None:
         """An answer that came too late is journaled by the run that it was for."""
-        found = _read_answer(self._mail, name, question_id)
+        found, _ = _read_answer(self._mail, name, question_id)
         if isinstance(found, HumanAnswer) and found.run_id in self._runs:
             content = encode_refused(found)
             self._deliver(Reply(question_id, content, refused="Stale", reason=found.refused))
@@ -196,18 +203,22 @@ class HumanCarrier(Carrier):
         self._deliver(Reply(answer.question_id, content, answered_by=answer.by or _SOMEBODY))
 
 
-def _read_answer(mail: Mailbox, name: str, question_id: int) -> HumanAnswer | Reply:
-    """The answer in a message, or the reply that says why there is none."""
-    body = mail.read(name, MAX_ANSWER)
-    if isinstance(body, UnreadableFile):
-        return _build_unreadable(question_id, f"{name}.json: {body.reason}")
+def _read_answer(mail: Mailbox, name: str, question_id: int) -> tuple[HumanAnswer | Reply, str]:
+    """Return the answer in a message, or the reply that says why there is none, and who left it."""
+    message = mail.find(name, MAX_ANSWER)
+    if message is None:
+        return _build_unreadable(question_id, f"message {name} is not there"), ""
+    if message.is_cut:
+        problem = f"it has more than {MAX_ANSWER:,} bytes"
+        return _build_unreadable(question_id, f"message {name}: {problem}"), message.written_by
     try:
-        answer = msgspec.json.decode(body, type=HumanAnswer)
+        answer = msgspec.json.decode(message.body, type=HumanAnswer)
     except (ValueError, RecursionError) as error:
-        return _build_unreadable(question_id, f"{name}.json: {error}")
+        return _build_unreadable(question_id, f"message {name}: {error}"), message.written_by
     if answer.question_id != question_id:
-        return _build_unreadable(question_id, f"{name}.json answers question {answer.question_id}")
-    return answer
+        reason = f"message {name} answers question {answer.question_id}"
+        return _build_unreadable(question_id, reason), message.written_by
+    return answer, message.written_by
 
 
 def encode_refused(answer: HumanAnswer) -> bytes:

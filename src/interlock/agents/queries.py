@@ -1,6 +1,6 @@
 """Queries: what an agent asks a human while it works on a dispatch, and the human's reply.
 
-Two messages per query in a mailbox beside the database, each written whole and never changed: a
+Two messages per query in a mailbox, each written whole and never changed: a
 query can be asked while the run works and answered also while nothing runs. `QueryBroker` notifies
 people at once and checks who answers: a reply of somebody who may not answer is removed and
 journaled. `PermissionBroker` waits for the answer to a request for permission: only the very word
@@ -11,7 +11,6 @@ import asyncio
 import re
 from collections.abc import Callable, Collection
 from contextlib import suppress
-from pathlib import Path
 from typing import Annotated, Final, Literal, TypeVar
 
 import msgspec
@@ -20,16 +19,15 @@ from msgspec import UNSET, Meta, UnsetType
 from interlock.agents.carrier import Ask, Reply, Session
 from interlock.agents.human import EVERYBODY, AnswerPolicy
 from interlock.journal.events import Notification
-from interlock.journal.mailbox import Mailbox, as_mailbox
+from interlock.journal.mailbox import Mailbox
 from interlock.system.clock import Clock
-from interlock.system.errors import InterlockError, SourceError
-from interlock.system.files import UnreadableFile
+from interlock.system.errors import InterlockError
 from interlock.system.text import format_line
 
 MAX_QUERIES: Final = 20
 MAX_QUESTION: Final = 8_000
 MAX_OPTIONS: Final = 12
-_MAX_FILE: Final = 256 * 1024
+_MAX_BODY: Final = 256 * 1024
 _T = TypeVar("_T")
 _QUERY_ID: Final = re.compile(r"([1-9][0-9]{0,15})\.([1-9][0-9]{0,2})", re.ASCII)
 
@@ -95,20 +93,20 @@ def check_question(question: str, options: Collection[str]) -> str:
     return ""
 
 
-def next_query_id(folder: Path | Mailbox, dispatch_id: int) -> str:
+def next_query_id(mail: Mailbox, dispatch_id: int) -> str:
     """The id for the next query about a dispatch; none if it has asked too often."""
-    names = (each.name for each in as_mailbox(folder).list_names())
+    names = (each.name for each in mail.list_names())
     asked = len([name for name in names if is_query_id(name) and _about(name) == dispatch_id])
     return f"{dispatch_id}.{asked + 1}" if asked < MAX_QUERIES else ""
 
 
-def write_query(folder: Path | Mailbox, query: AgentQuery) -> None:
-    _write_record(folder, query.query_id, query, query.run_id)
+def write_query(mail: Mailbox, query: AgentQuery) -> None:
+    _write_record(mail, query.query_id, query, query.run_id)
 
 
-def write_reply(folder: Path | Mailbox, reply: QueryReply) -> bool:
+def write_reply(mail: Mailbox, reply: QueryReply) -> bool:
     """Answer it; False if it is answered already: the first answer counts."""
-    return _write_record(folder, _name_reply(reply.query_id), reply)
+    return _write_record(mail, _name_reply(reply.query_id), reply)
 
 
 def _name_reply(query_id: str) -> str:
@@ -120,40 +118,40 @@ def _about(query_id: str) -> int:
     return int(query_id.partition(".")[0])
 
 
-def find_query(folder: Path | Mailbox, query_id: str) -> AgentQuery | None:
-    return _read_record(folder, query_id, AgentQuery) if is_query_id(query_id) else None
+def find_query(mail: Mailbox, query_id: str) -> AgentQuery | None:
+    return _read_record(mail, query_id, AgentQuery) if is_query_id(query_id) else None
 
 
-def find_reply(folder: Path | Mailbox, query_id: str) -> QueryReply | None:
+def find_reply(mail: Mailbox, query_id: str) -> QueryReply | None:
     name = _name_reply(query_id)
-    return _read_record(folder, name, QueryReply) if is_query_id(query_id) else None
+    return _read_record(mail, name, QueryReply) if is_query_id(query_id) else None
 
 
-def list_open_queries(folder: Path | Mailbox, dispatches: Collection[int]) -> list[AgentQuery]:
+def list_open_queries(mail: Mailbox, dispatches: Collection[int]) -> list[AgentQuery]:
     """Those about these dispatches that nobody has answered, oldest first."""
-    names = [each.name for each in as_mailbox(folder).list_names()]
-    ids = [name for name in names if is_query_id(name) and _about(name) in dispatches]
-    found = [find_query(folder, each) for each in ids]
-    waiting = [each for each in found if each and find_reply(folder, each.query_id) is None]
+    names = {each.name for each in mail.list_names()}
+    open_ids = [
+        name
+        for name in names
+        if is_query_id(name) and _about(name) in dispatches and not find_reply(mail, name)
+    ]
+    waiting = [each for each in (find_query(mail, name) for name in open_ids) if each]
     return sorted(waiting, key=lambda each: (each.asked_at, each.query_id))
 
 
 def _write_record(
-    place: Path | Mailbox, name: str, record: msgspec.Struct, run_id: int | None = None
+    mail: Mailbox, name: str, record: msgspec.Struct, run_id: int | None = None
 ) -> bool:
-    """Whether it was written: a record that is there is never changed."""
-    try:
-        return as_mailbox(place).put(name, msgspec.json.encode(record), run_id)
-    except OSError as error:
-        raise SourceError(f"{error.filename or name} cannot be written: {error.strerror}") from None
+    """Return whether it was written: a record that is there is never changed."""
+    return mail.put(name, msgspec.json.encode(record), run_id)
 
 
-def _read_record(place: Path | Mailbox, name: str, kind: type[_T]) -> _T | None:
-    raw = as_mailbox(place).read(name, _MAX_FILE)
-    if isinstance(raw, UnreadableFile):
+def _read_record(mail: Mailbox, name: str, kind: type[_T]) -> _T | None:
+    found = mail.find(name, _MAX_BODY)
+    if found is None:
         return None
     try:
-        return msgspec.json.decode(raw, type=kind)
+        return msgspec.json.decode(found.body, type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return None
 
@@ -166,24 +164,21 @@ class QueryBroker:
     """Queries of all dispatches of one carrier."""
 
     def __init__(
-        self,
-        folder: Path | Mailbox,
-        policy: AnswerPolicy = EVERYBODY,
-        session: Session = NO_SESSION,
+        self, mail: Mailbox, policy: AnswerPolicy = EVERYBODY, session: Session = NO_SESSION
     ) -> None:
-        self.folder = as_mailbox(folder)
+        self.mail = mail
         self._policy = policy
         self._session = session
 
     def open_for(self, session: Session) -> "QueryBroker":
         """Return the broker of a run, which notifies its people and journals what is refused."""
-        return QueryBroker(self.folder, self._policy, session)
+        return QueryBroker(self.mail, self._policy, session)
 
     def ask(
         self, ask: Ask, question: str, options: tuple[str, ...], at: float, kind: str = QUERY
     ) -> QueryStatus:
         """Ask it, and tell the one who asks under which id; or why it cannot be asked."""
-        query_id = next_query_id(self.folder, ask.dispatch_id)
+        query_id = next_query_id(self.mail, ask.dispatch_id)
         problem = check_question(question, options)
         if not problem and not query_id:
             problem = f"At most {MAX_QUERIES} questions can be asked about a dispatch."
@@ -201,13 +196,13 @@ class QueryBroker:
             at,
             kind,
         )
-        write_query(self.folder, query)
+        write_query(self.mail, query)
         self._session.notify(_build_notification(query))
         return QueryStatus(asked=True, question_id=query_id)
 
     def poll(self, query_id: str) -> QueryStatus:
         """How a query stands."""
-        if find_query(self.folder, query_id) is None:
+        if find_query(self.mail, query_id) is None:
             return QueryStatus(asked=False, sentence=f"There is no question {query_id}.")
         reply = self.find_reply(query_id)
         if reply is None:
@@ -223,16 +218,17 @@ class QueryBroker:
 
     def find_reply(self, query_id: str) -> QueryReply | None:
         """The reply, if somebody gave it who may."""
-        query = find_query(self.folder, query_id)
-        found = find_reply(self.folder, query_id)
+        query = find_query(self.mail, query_id)
+        found = find_reply(self.mail, query_id)
         if query is None or found is None or found.query_id != query_id:
             return None
         name = _name_reply(query_id)
-        owner = self.folder.find_owner(name)
-        problem = self._policy.find_problem(query.kind, found.by, owner)
+        message = self.mail.find(name, 0)
+        user = message.written_by if message else ""
+        problem = self._policy.find_problem(query.kind, found.by, user)
         if not problem:
             return found
-        self.folder.remove(name)
+        self.mail.remove(name)
         reason = f"{problem[:1].upper()}{problem[1:]}."
         content = msgspec.json.encode(found)
         self._session.deliver(Reply(query.dispatch_id, content, refused="WrongRole", reason=reason))
@@ -285,7 +281,7 @@ class PermissionBroker:
 
     def close_earlier(self, dispatch_id: int) -> None:
         """Close what an earlier agent still asks about the dispatch."""
-        for left in list_open_queries(self.queries.folder, {dispatch_id}):
+        for left in list_open_queries(self.queries.mail, {dispatch_id}):
             self._write_reply(self._build_rejection(left.query_id, DISPATCH_ENDED_BY))
 
     async def ask(self, ask: Ask, request: PermissionRequest) -> PermissionDecision:
@@ -302,7 +298,7 @@ class PermissionBroker:
             reply = await future
         finally:
             del self._open[query_id]
-            if find_reply(self.queries.folder, query_id) is None:
+            if find_reply(self.queries.mail, query_id) is None:
                 self._write_reply(reply)
             if not self._open and self._cancel is not None:
                 self._cancel()
@@ -331,10 +327,12 @@ class PermissionBroker:
     def _check_replies(self) -> None:
         self._schedule_check()
         now = self._clock.now()
+        replied = {each.name for each in self.queries.mail.list_names()}
         for query_id, question in self._open.items():
             if question.reply.done():
                 continue
-            reply = self.queries.find_reply(query_id)
+            is_replied = _name_reply(query_id) in replied
+            reply = self.queries.find_reply(query_id) if is_replied else None
             if reply is not None:
                 question.reply.set_result(reply)
             elif now >= question.until:
@@ -345,4 +343,4 @@ class PermissionBroker:
 
     def _write_reply(self, reply: QueryReply) -> None:
         with suppress(InterlockError):
-            write_reply(self.queries.folder, reply)
+            write_reply(self.queries.mail, reply)

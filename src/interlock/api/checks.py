@@ -17,13 +17,13 @@ from interlock.api.work import load_circuit
 from interlock.journal.address import DatabaseAddress, PostgresAddress
 from interlock.journal.audit import audit
 from interlock.journal.database import (
-    HEAD,
     describe_server,
     find_writers,
     has_database,
     open_reader,
 )
 from interlock.journal.runs import list_runs
+from interlock.journal.schema import find_table_set, list_table_entries, read_versions
 from interlock.runtime.application import find_application, list_applications
 from interlock.runtime.settings import Notify, list_tables
 from interlock.signals.skills import FOLDERS, SKILL_NAME, parse_version, read_version
@@ -76,6 +76,11 @@ def _check_packages() -> Iterator[DoctorCheck]:
             find_application(name)
         except InterlockError as error:
             yield DoctorCheck(f"application.{name}", False, f"{where}: {error}")
+    for entry in list_table_entries():
+        try:
+            find_table_set(entry)
+        except InterlockError as error:
+            yield DoctorCheck(f"tables.{entry.name}", False, str(error))
     groups = [("agent", list_agents()), ("settings", list_tables())]
     for kind, entries in groups:
         for name, entry in sorted(entries.items()):
@@ -200,10 +205,12 @@ def _check_sharing(path: DatabaseAddress, policy: AnswerPolicy) -> Iterator[Doct
 def _check_content(path: DatabaseAddress, *, deep: bool) -> Iterator[DoctorCheck]:
     with open_reader(path) as connection:
         number = len(list_runs(connection))
+        found = sorted(read_versions(connection.raw).items())
         more = {name: find_application(name).audits for name in list_applications()} if deep else {}
         faults = audit(connection, load_circuit, more) if deep else []
     runs = "1 run" if number == 1 else f"{number} runs"
-    yield DoctorCheck("store.schema", True, f"schema {HEAD}, {runs}")
+    versions = ", ".join(f"{part} {version}" for part, version in found)
+    yield DoctorCheck("store.schema", True, f"{versions}, {runs}")
     for fault in faults:
         yield DoctorCheck(fault.id, False, f"{fault.subject}: {fault.message}")
     if deep and not faults:

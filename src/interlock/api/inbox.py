@@ -9,7 +9,6 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 from hashlib import blake2b
-from pathlib import Path
 from typing import Any, Final, NoReturn
 
 import msgspec
@@ -19,7 +18,9 @@ from interlock.agents.human import (
     encode_refused,
     find_saved_answer,
     list_answered,
+    list_refused,
     write_answer,
+    write_answers,
     write_refused_answer,
 )
 from interlock.agents.queries import (
@@ -36,7 +37,7 @@ from interlock.api.work import load_circuit
 from interlock.engine.circuit import ARTIFACT, HUMAN, Circuit, Step
 from interlock.journal.address import DatabaseAddress
 from interlock.journal.connection import Connection
-from interlock.journal.database import explain_errors, find_writer, open_reader, open_writer
+from interlock.journal.database import find_writer, open_reader, open_writer
 from interlock.journal.history import (
     OpenGate,
     find_question,
@@ -46,7 +47,7 @@ from interlock.journal.history import (
 )
 from interlock.journal.journal import Journal, Refusal, TurnWrites
 from interlock.journal.ownership import own_run
-from interlock.journal.runs import find_run, list_runs
+from interlock.journal.runs import find_run
 from interlock.journal.usage import OpenInquiry, find_inquiry, list_open_inquiries
 from interlock.runtime.application import QuestionGroup, find_application
 from interlock.runtime.budget import RAISE, STOP, read_limits
@@ -61,10 +62,6 @@ from interlock.system.errors import (
 )
 from interlock.system.strict_json import read_json
 from interlock.system.time import format_time
-
-_LOCK_SECONDS = 5.0
-_LOCK_POLL = 0.02
-"""For how long, and how often, a refused answer waits for others who write to the database."""
 
 
 class AnswerRequest(msgspec.Struct, frozen=True):
@@ -97,7 +94,6 @@ class PreparedAnswer(msgspec.Struct, frozen=True):
     """An answer that may be saved: for which questions of which run, and what it says."""
 
     run_id: int
-    case_no: int | None
     data: dict[str, Any]
     also: Sequence[int] = ()
 
@@ -120,7 +116,6 @@ class LateAnswer(msgspec.Struct, frozen=True):
     the sentence that says so."""
 
     run_id: int
-    case_no: int | None
     data: dict[str, Any]
     sentence: str
 
@@ -156,18 +151,14 @@ def give_answer(
 def _save_answer(
     path: DatabaseAddress, given: AnswerRequest, found: PreparedAnswer
 ) -> SavedAnswer | LateAnswer:
-    folder = open_answers(path)
-
-    def save(question_id: int) -> bool:
-        return write_answer(folder, HumanAnswer(question_id, given.giver, found.data, found.run_id))
-
-    with explain_errors(path):
-        if not save(given.question_id):
-            first = find_saved_answer(folder, given.question_id)
-            by = f" by {first.by}" if first else ""
-            sentence = f"question {given.question_id} is answered already{by}"
-            return LateAnswer(found.run_id, found.case_no, found.data, sentence)
-        also = [each for each in found.also if save(each)]
+    mail = open_answers(path)
+    answer = HumanAnswer(given.question_id, given.giver, found.data, found.run_id)
+    if not write_answer(mail, answer):
+        first = find_saved_answer(mail, given.question_id)
+        by = f" by {first.by}" if first else ""
+        sentence = f"question {given.question_id} is answered already{by}"
+        return LateAnswer(found.run_id, found.data, sentence)
+    also = write_answers(mail, answer, found.also)
     working = find_writer(path, found.run_id) is not None
     then = f"'interlock resume {found.run_id}' continues with it"
     if working:
@@ -179,10 +170,10 @@ def _answer_query(
     path: DatabaseAddress, settings: Settings, given: AnswerRequest, at: float
 ) -> SavedAnswer:
     """The agent that asked sees it when it asks again."""
-    folder, number = open_queries(path), given.question
+    mail, number = open_queries(path), given.question
     with open_reader(path) as connection:
         found = [each for each in list_questions(connection, path) if each.question_id == number]
-    if not found and find_reply(folder, number):
+    if not found and find_reply(mail, number):
         _refuse_query(path, given, at)
     if not found:
         raise NotFoundError(f"question {number} is not open; 'interlock inbox' lists them")
@@ -193,7 +184,7 @@ def _answer_query(
     if given.fields:
         raise SourceError(f"question {number} takes no fields; say it with -m; nothing was saved")
     reply = QueryReply(number, given.decision, given.message, given.giver, at)
-    if not write_reply(folder, reply):
+    if not write_reply(mail, reply):
         _refuse_query(path, given, at)
     return SavedAnswer(number, found[0].run_id, True, (), "the agent that asked gets it")
 
@@ -205,7 +196,7 @@ def _refuse_query(path: DatabaseAddress, given: AnswerRequest, at: float) -> NoR
     sentence = f"question {given.question} is answered already{by}"
     if isinstance(query, AgentQuery):
         data = {"decision": given.decision, "comment": given.message}
-        late = LateAnswer(query.run_id, None, data, sentence)
+        late = LateAnswer(query.run_id, data, sentence)
         record_refusal(path, late, given, at, query.dispatch_id)
     raise StateError(f"{sentence}; the answer changes nothing, and is kept as refused")
 
@@ -240,8 +231,6 @@ def _answer_gate(
     data = shape_answer(step, given.decision, given.message, given.fields)
     if problem := application.check_review(config.application_config, step.name, data):
         raise SourceError(f"{problem.removesuffix('.')}; nothing was saved")
-    asked = find_question(connection, question.question_id)
-    case_no = asked.case_no if asked else None
     due = _find_deadline(step, question.asked_at)
     if due and at >= due:
         # Nobody may be at work to notice; whoever goes on with the run will.
@@ -249,7 +238,7 @@ def _answer_gate(
             f"question {question.question_id} ran out of time at {format_time(due)}; "
             f"'interlock resume {run.run_id}' continues without an answer"
         )
-        return LateAnswer(run.run_id, case_no, data, sentence)
+        return LateAnswer(run.run_id, data, sentence)
     also: list[int] = []
     if step.family if given.family is None else given.family:
         number = question.question_id
@@ -257,7 +246,7 @@ def _answer_gate(
             if number in group.question_ids:
                 also = sorted(each for each in group.question_ids if each != number)
         also = also or [each.question_id for each in list_family(connection, question)]
-    return PreparedAnswer(run.run_id, case_no, data, also)
+    return PreparedAnswer(run.run_id, data, also)
 
 
 def _answer_inquiry(
@@ -270,14 +259,14 @@ def _answer_inquiry(
         when = format_time(inquiry.answered_at)
         by = f" by {inquiry.answered_by}" if inquiry.answered_by else ""
         return LateAnswer(
-            inquiry.run_id, None, data, f"question {given.question_id} was settled{by} at {when}"
+            inquiry.run_id, data, f"question {given.question_id} was settled{by} at {when}"
         )
     if given.decision not in (RAISE, STOP):
         raise SourceError(f"answer raise or stop, not {given.decision!r}; nothing was saved")
     if given.decision == RAISE and not given.fields:
         raise SourceError("say to how much: raise --set tokens=200000; nothing was saved")
     read_limits(given.fields if given.decision == RAISE else {})
-    return PreparedAnswer(inquiry.run_id, None, data)
+    return PreparedAnswer(inquiry.run_id, data)
 
 
 def _answer_late(connection: Connection, given: AnswerRequest) -> LateAnswer:
@@ -295,7 +284,7 @@ def _answer_late(connection: Connection, given: AnswerRequest) -> LateAnswer:
     then = f"; {found.case_id} is asked anew: question {found.now_asked}" if anew else ""
     data = {"decision": given.decision, **given.fields}
     sentence = f"question {given.question_id} {how}{when}{then}"
-    return LateAnswer(found.run_id, found.case_no, data, sentence)
+    return LateAnswer(found.run_id, data, sentence)
 
 
 def shape_answer(
@@ -361,39 +350,32 @@ def record_refusal(
     at: float,
     dispatch_id: int | None = None,
 ) -> None:
-    """Journal that an answer did not count: at once or, while a process works on the database, by
+    """Journal that an answer did not count: at once or, while a process works on the run, by
     leaving it to that one."""
     number = given.question_id if dispatch_id is None else dispatch_id
     sentence = f"{late.sentence[:1].upper()}{late.sentence[1:]}."
     # The time makes the record differ from an equal answer that was refused before.
     data = {**late.data, "at": at}
-    answer = HumanAnswer(number, given.giver, data, late.run_id, refused=sentence)
-    refusal = Refusal(late.case_no, number, "Stale", sentence, encode_refused(answer))
-    give_up = time.monotonic() + _LOCK_SECONDS
-    while True:
+    mail = open_answers(path)
+    write_refused_answer(mail, HumanAnswer(number, given.giver, data, late.run_id, sentence))
+    # Whoever holds the lock journals what is there when it is released, too: the run takes mail
+    # while it works, and another who answers looks again.
+    while waiting := list_refused(mail, late.run_id):
         try:
             with open_writer(path) as connection, own_run(connection, late.run_id) as owned:
+                refusals = [_build_refusal(connection, each) for each in waiting.values()]
                 journal = Journal(connection, late.run_id, ownership=owned)
-                journal.commit(TurnWrites(at, refusals=[refusal]))
-                return
+                journal.commit(TurnWrites(at, refusals=refusals))
         except StoreError:
-            # Others who answer hold the lock for a moment, a run for long.
-            if _is_worked_on(path, late.run_id) or time.monotonic() > give_up:
-                break
-        time.sleep(_LOCK_POLL)
-    folder = open_answers(path)
-    with explain_errors(path):
-        write_refused_answer(folder, answer)
+            return
+        for name in waiting:
+            mail.remove(name)
 
 
-def _is_worked_on(path: DatabaseAddress, run_id: int) -> bool:
-    """Whether a process works on the run, or on another of the same file, or we may not write."""
-    if not isinstance(path, Path):
-        return find_writer(path, run_id) is not None
-    if find_writer(path) is None:
-        return not os.access(path, os.W_OK)
-    with open_reader(path) as connection:
-        return any(run.status == "running" for run in list_runs(connection))
+def _build_refusal(connection: Connection, late: HumanAnswer) -> Refusal:
+    found = find_question(connection, late.question_id)
+    case_no = found.case_no if found else None
+    return Refusal(case_no, late.question_id, "Stale", late.refused, encode_refused(late))
 
 
 def _find_deadline(step: Step | None, asked_at: float) -> float:

@@ -1,24 +1,18 @@
 """Databases of a project beyond opening them: made with roles, moved to another place."""
 
 from collections.abc import Callable
-from pathlib import Path
 
 from interlock.api.base import ProjectBase
 from interlock.api.work import load_circuit
 from interlock.journal import move
-from interlock.journal.address import DatabaseAddress, PostgresAddress, parse_address
+from interlock.journal.address import PostgresAddress, parse_address
 from interlock.journal.audit import audit
-from interlock.journal.database import HEAD, MOVED, has_database, open_writer
+from interlock.journal.database import has_database, open_writer
 from interlock.journal.history import compute_digest
-from interlock.journal.mailbox import open_mailbox
 from interlock.journal.move import Moved
 from interlock.journal.runs import list_runs
 from interlock.runtime.application import find_application, list_applications
 from interlock.system.errors import StateError, UsageError
-from interlock.system.files import UnreadableFile
-
-_BOXES = ("answers", "queries")
-_LARGEST_MESSAGE = 64 * 1024 * 1024
 
 
 def initialize_database(project: ProjectBase, *, roles: bool) -> list[str]:
@@ -51,11 +45,7 @@ def move_database(
     if not has_database(here):
         raise StateError(f"there is no journal in {here} to move")
     with move.open_both(here, there) as (old, new):
-        found = move.read_revision(old)
-        if found == MOVED and move.read_revision(new) != move.MOVING:
-            raise StateError(f"{here} was moved before; go on with the database it was moved to")
-        if found not in (HEAD, MOVED):
-            raise StateError(f"{here} has schema {found}; run 'interlock init-db' on it first")
+        move.check_source(old, here, new)
         move.mark_target(new, there)
         rows = move.copy_rows(old, new, report)
         different = move.find_differences(old, new)
@@ -75,27 +65,5 @@ def move_database(
                 f"{here} has faults ({first.subject}: {first.message}); 'interlock doctor --deep' "
                 "lists them. Nothing is sealed"
             )
-        _copy_mail(here, there)
-        move.seal_source(old)
-        move.set_revision(new, HEAD)
+        move.finish(old, new)
     return Moved(str(here), str(there), len(runs), rows)
-
-
-def _copy_mail(source: DatabaseAddress, target: DatabaseAddress) -> None:
-    """Answers that no run has taken yet; rows came with the tables, files did not."""
-    if not isinstance(source, Path) and not isinstance(target, Path):
-        return
-    for box in _BOXES:
-        before, after = open_mailbox(source, box), open_mailbox(target, box)
-        for message in before.list_names():
-            body = before.read(message.name, _LARGEST_MESSAGE)
-            if not isinstance(body, UnreadableFile):
-                after.put(message.name, body, _find_run(body))
-
-
-def _find_run(body: bytes) -> int | None:
-    from interlock.system.strict_json import read_json
-
-    found = read_json(body)
-    run_id = found.get("run_id") if isinstance(found, dict) else None
-    return run_id if isinstance(run_id, int) else None

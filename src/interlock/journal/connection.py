@@ -2,17 +2,14 @@
 
 Statements are plain SQL with `?` for each parameter, in order, that both databases understand;
 `postgres.py` translates the marks. What only one of them knows is in `sqlite.py` or `postgres.py`.
-SQLAlchemy, which takes as long to load as everything else together, is left to migrations and to
-what reads the tables that there are: `open_sqlalchemy`.
 """
 
 import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import Any, Literal, Protocol
 
-if TYPE_CHECKING:
-    import sqlalchemy
+import msgspec
 
 _LARGEST = 2**63 - 1
 
@@ -84,40 +81,22 @@ class Connection:
         self.raw = raw
         self.info: dict[str, Any] = {}
 
-    def exec_driver_sql(self, sql: str, parameters: Sequence[Any] = ()) -> RawCursor:
-        """For applications of others that know connections by SQLAlchemy's word."""
-        return self.raw.execute(sql, parameters)
+
+class TableColumns(msgspec.Struct, frozen=True):
+    """The columns of a table, as the database itself lists them."""
+
+    name: str
+    columns: tuple[str, ...]
+    keys: tuple[str, ...]
+    """Those of the primary key, in its order."""
+    texts: frozenset[str]
+    refers_to: frozenset[str]
+    """The tables that its foreign keys name."""
 
 
 def raw_connection(connection: Connection) -> RawConnection:
     """The driver's own connection."""
     return connection.raw
-
-
-def open_sqlalchemy(connection: Connection) -> "sqlalchemy.Connection":
-    """The same connection as SQLAlchemy knows one; to be opened before a transaction begins, which
-    its first look at a connection would undo. So would closing it, which nobody does."""
-    from sqlalchemy import create_engine, pool
-
-    known: sqlalchemy.Connection | None = connection.info.get(_SQLALCHEMY)
-    if known is not None:
-        return known
-    raw: Any = connection.raw
-    if raw.in_transaction:
-        raise RuntimeError("SQLAlchemy must be opened before the transaction")
-    server = find_server(raw) is not None
-    engine = create_engine(
-        "postgresql+psycopg://" if server else "sqlite://",
-        creator=lambda: raw.driver if server else raw,
-        poolclass=pool.StaticPool,
-        pool_reset_on_return=None,
-        **({"isolation_level": "AUTOCOMMIT", "use_native_hstore": False} if server else {}),
-    )
-    made = connection.info[_SQLALCHEMY] = engine.connect()
-    return made
-
-
-_SQLALCHEMY = "sqlalchemy"
 
 
 def find_server(raw: RawConnection) -> ServerConnection | None:

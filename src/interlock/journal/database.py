@@ -18,21 +18,22 @@ from interlock.journal.connection import (
     ERRORS,
     Connection,
     RawConnection,
-    ServerError,
-    open_sqlalchemy,
     transaction,
 )
 from interlock.journal.ownership import Writer, Writers, describe_self, read_writers
+from interlock.journal.schema import (
+    TableSet,
+    bring_up_to_date,
+    find_problem,
+    list_table_sets,
+    read_version,
+    read_versions,
+)
 from interlock.system.errors import NoDatabaseError, NoRightsError, StoreError
 from interlock.system.files import make_own_folder, private_mode, rename_synced
 from interlock.system.locks import BRIEFLY, LockHeldError, hold_lock, lock_owner
 
-HEAD = "0008"
-"""The newest revision in migrations/versions; a database at HEAD opens without loading alembic."""
-MOVED = "moved"
-"""The revision of a database whose journal was moved to another."""
 _ADDRESS = "interlock.address"
-_HERE = Path(__file__).parent
 
 
 @contextmanager
@@ -102,15 +103,11 @@ def _open_file(path: Path) -> Iterator[Connection]:
     make_own_folder(path.parent)
     with hold_writer_lock(path):
         if not path.exists():
-            _create_file(path)
+            create_file(path)
         with sqlite.connect(path, "rw") as connection:
-            found = sqlite.read_revision(connection)
-            _check_revision(path, found)
+            _check(path, connection)
             sqlite.make_durable(connection)
-            if found != HEAD:
-                open_sqlalchemy(connection)
-                with sqlite.schema_transaction(connection):
-                    _migrate(connection)
+            bring_up_to_date(connection, path, list_table_sets())
             yield connection
 
 
@@ -120,22 +117,14 @@ def _open_server(address: PostgresAddress) -> Iterator[Connection]:
 
     make_own_folder(address.folder)
     with postgres.connect(address, "rw") as connection:
-        found = postgres.read_revision(connection)
-        if found is None:
-            _create_tables(connection, address)
-        elif found != HEAD:
-            _check_revision(address, found)
-            open_sqlalchemy(connection)
-            with postgres.schema_transaction(connection):
-                if postgres.read_revision(connection) != HEAD:  # another may have been faster
-                    _migrate(connection)
+        bring_up_to_date(connection, address, list_table_sets(), create=True)
         yield connection
 
 
 @contextmanager
 def write_beside(db: DatabaseAddress) -> Iterator[RawConnection]:
-    """One short transaction in tables that no run writes to, also while a run holds a SQLite file;
-    the database is made or brought up to date first, if nobody holds it."""
+    """Open one short transaction in tables that no run writes to, also while a run holds a SQLite
+    file; the database is made or brought up to date first, if nobody holds it."""
     with explain_errors(db):
         if isinstance(db, Path):
             if not _is_current(db):
@@ -144,7 +133,7 @@ def write_beside(db: DatabaseAddress) -> Iterator[RawConnection]:
             with sqlite.connect(db, "rw") as connection:
                 connection.raw.execute("pragma synchronous=full")
                 with transaction(connection) as raw:
-                    _check_head(db, sqlite.read_revision(connection))  # it may be moved meanwhile
+                    _check_current(db, connection)  # it may be moved meanwhile
                     yield raw
         else:
             with _open_server(db) as connection, transaction(connection) as raw:
@@ -155,38 +144,37 @@ def _is_current(path: Path) -> bool:
     if not path.exists():
         return False
     with sqlite.connect(path, "ro") as connection:
-        return sqlite.read_revision(connection) == HEAD
+        return read_version(connection.raw) == _find_journal().version
 
 
 @contextmanager
 def open_reader(db: DatabaseAddress) -> Iterator[Connection]:
-    """A connection that sees what is committed and can change nothing."""
+    """Open a connection that sees what is committed and can change nothing."""
     with explain_errors(db):
         if isinstance(db, Path):
             if not db.exists():
                 raise NoDatabaseError(f"there is no database at {db}")
             with sqlite.connect(db, "ro") as connection:
-                _check_head(db, sqlite.read_revision(connection))
+                _check_current(db, connection)
                 yield connection
         else:
             from interlock.journal import postgres
 
             with postgres.connect(db, "ro") as connection:
-                found = postgres.read_revision(connection)
-                if found is None:
+                if not read_versions(connection.raw):
                     raise NoDatabaseError(f"there is no journal in {db} yet")
-                _check_head(db, found)
+                _check_current(db, connection)
                 yield connection
 
 
 def has_database(db: DatabaseAddress) -> bool:
-    """Whether there is anything to read yet."""
+    """Return whether there is anything to read yet."""
     if isinstance(db, Path):
         return db.exists()
     from interlock.journal import postgres
 
     with explain_errors(db), postgres.connect(db, "ro") as connection:
-        return postgres.read_revision(connection) is not None
+        return bool(read_versions(connection.raw))
 
 
 class ServerCheck(msgspec.Struct, frozen=True):
@@ -258,86 +246,38 @@ def _lacks_rights(db: DatabaseAddress, error: Exception) -> bool:
     return postgres.lacks_rights(error)
 
 
-def _create_file(path: Path) -> None:
-    """A new database appears whole or not at all: it is made beside and moved into place.
-
-    Its tables come from a script, which a test keeps equal to what the migrations make.
-    """
+def create_file(path: Path) -> None:
+    """Make a new database. It appears whole or not at all: it is made beside and moved into
+    place."""
     fresh = path.with_name(f".{path.name}.new")
     for left_over in path.parent.glob(f"{fresh.name}*"):
         left_over.unlink()
     fresh.touch(mode=0o600)
     fresh.chmod(private_mode(path.parent))  # its log and index get the same rights
     with sqlite.connect(fresh, "rw") as connection:
-        sqlite.run_script(connection, (_HERE / "schema.sql").read_text(encoding="utf-8"))
+        bring_up_to_date(connection, path, list_table_sets(), create=True)
         # Here, not once it is in place: a process killed in the middle of that change leaves a
         # rollback journal, which a reader may not roll back (SQLITE_READONLY_ROLLBACK).
         sqlite.make_durable(connection)
     rename_synced(fresh, path)
 
 
-def _create_tables(connection: Connection, address: PostgresAddress) -> None:
-    """All tables appear at once, in a schema that is empty: others' tables may have our names."""
-    from interlock.journal import postgres
-
-    with postgres.schema_transaction(connection):
-        if postgres.read_revision(connection) is not None:
-            return  # another process was faster
-        if others := postgres.find_tables(connection):
-            raise StoreError(
-                f"{address}: this is no Interlock database, and not empty either (it has the table "
-                f"{others[0]!r}): create a new one, or name another with --db"
-            )
-        script = (_HERE / "schema_postgres.sql").read_text(encoding="utf-8")
-        postgres.run_script(connection, script)
+def _find_journal() -> TableSet:
+    return list_table_sets()[0]
 
 
-def _check_revision(db: DatabaseAddress, found: str | None) -> None:
-    if found not in _list_revisions():
-        raise StoreError(_describe_foreign(db, found))
+def _check(db: DatabaseAddress, connection: Connection) -> None:
+    if problem := find_problem(read_versions(connection.raw), list_table_sets()):
+        raise StoreError(f"{db}: {problem}")
 
 
-def _check_head(db: DatabaseAddress, found: str | None) -> None:
-    if found != HEAD:
-        raise StoreError(_describe_foreign(db, found))
-
-
-def create_database(db: DatabaseAddress, connection: Connection | None = None) -> None:
-    """A new database with all tables; on a server, over that connection."""
-    if isinstance(db, Path):
-        _create_file(db)
-    elif connection is not None:
-        _create_tables(connection, db)
-
-
-def _describe_foreign(db: DatabaseAddress, found: str | None) -> str:
-    if found == MOVED:
-        return f"{db}: its journal was moved to another database: name that one with --db"
-    if found == "moving":
-        return f"{db}: a journal is being moved here: finish it with 'interlock db move FROM TO'"
-    if found is None:
-        return f"{db}: this is not an Interlock database: move it away or name another with --db"
-    return (
-        f"{db}: it has schema {found}, this Interlock knows {HEAD}: "
-        "use the newer Interlock that made it, or run any writing command to upgrade an older one"
-    )
-
-
-def _list_revisions() -> list[str]:
-    versions = _HERE / "migrations" / "versions"
-    return sorted(file.name.split("_")[0] for file in versions.glob("[0-9]*.py"))
-
-
-def _migrate(connection: Connection) -> None:
-    """Alembic is loaded only when there is something to migrate: it costs time and memory."""
-    from alembic import command
-    from alembic.config import Config
-    from sqlalchemy import exc
-
-    config = Config()
-    config.set_main_option("script_location", str(_HERE / "migrations"))
-    config.attributes["connection"] = open_sqlalchemy(connection)
-    try:
-        command.upgrade(config, "head")
-    except exc.DBAPIError as error:
-        raise ServerError(error.orig or error) from error
+def _check_current(db: DatabaseAddress, connection: Connection) -> None:
+    """Raise StoreError if the journal's own tables are of another version than these."""
+    versions, journal = read_versions(connection.raw), _find_journal()
+    if problem := find_problem(versions, [journal]):
+        raise StoreError(f"{db}: {problem}")
+    if versions[journal.part] != journal.version:
+        raise StoreError(
+            f"{db}: its tables have version {versions[journal.part]}, this Interlock knows "
+            f"{journal.version}: 'interlock init-db' brings it up to date"
+        )

@@ -1,28 +1,37 @@
-"""Where people leave what a run shall find: answers at gates, replies to agents.
+"""What people leave for a run to find: answers at gates, questions of agents and the replies.
 
-Messages have a name, are written whole, and only once. Beside a SQLite file they are files in a
-folder, so that they can be left while a run holds the file; on PostgreSQL they are rows, so that
-colleagues on any host share one inbox. Whose message it is, is the system's word: the owner of the
-file, or the database's user.
+Messages are rows of the table `mail`. They have a name, are written whole, and only once: the first
+of a name counts. They can be left while a run works on the database, which looks for them a few
+times a second. Who left a message is the system's word: the user of the process, or of the server.
 """
 
-import stat
+import os
+import pwd
 import time
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from interlock.journal.address import DatabaseAddress, PostgresAddress, beside
-from interlock.journal.connection import ERRORS, RawCursor
-from interlock.journal.database import explain_errors
+from interlock.journal.address import DatabaseAddress, PostgresAddress
+from interlock.journal.connection import ERRORS
+from interlock.journal.database import explain_errors, open_reader, write_beside
 from interlock.journal.ownership import CHANNEL
-from interlock.system.files import UnreadableFile, create_file, make_private_folder, read_file
+from interlock.system.errors import NoDatabaseError
 
 if TYPE_CHECKING:
     from interlock.journal.postgres import PostgresConnection
 
-_SUFFIX = ".json"
+_RECENT = 2.0
+"""Seconds; far longer than the times of files are coarse."""
+_PUT = (
+    "insert into mail (box, name, body, run_id, at, written_by) values (?, ?, ?, ?, ?, ?)"
+    " on conflict do nothing"
+)
+_PUT_ON_SERVER = (
+    "insert into mail (box, name, body, run_id, at) values (?, ?, ?, ?, ?) on conflict do nothing"
+)
 
 
 class MessageName(msgspec.Struct, frozen=True):
@@ -32,132 +41,118 @@ class MessageName(msgspec.Struct, frozen=True):
     stamp: float
 
 
-class Mailbox(Protocol):
-    """Messages of one kind."""
+class Message(msgspec.Struct, frozen=True):
+    """What a message says, and who left it."""
 
-    def put(self, name: str, body: bytes, run_id: int | None = None) -> bool:
-        """Leave a message for that run; False if there is one of that name."""
-
-    def read(self, name: str, most: int) -> bytes | UnreadableFile:
-        """What it says, or why it cannot be read."""
-
-    def find_owner(self, name: str) -> str:
-        """Who left it."""
-
-    def list_names(self) -> list[MessageName]:
-        """All messages, by name."""
-
-    def remove(self, name: str) -> None:
-        """Take it out, if it is there."""
+    body: bytes
+    written_by: str
+    is_cut: bool
+    """Whether there is more of it than was asked for."""
 
 
-class FolderMailbox:
-    """Messages are files."""
+class Mailbox:
+    """The messages of one kind about all runs of a database."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-
-    def put(self, name: str, body: bytes, run_id: int | None = None) -> bool:
-        make_private_folder(self._folder)
-        return create_file(self._path(name), body)
-
-    def read(self, name: str, most: int) -> bytes | UnreadableFile:
-        return read_file(self._path(name), most)
-
-    def find_owner(self, name: str) -> str:
-        try:
-            return self._path(name).owner()
-        except (KeyError, OSError):
-            return "somebody unknown"
-
-    def list_names(self) -> list[MessageName]:
-        if not self._folder.is_dir():
-            return []
-        found = []
-        for path in sorted(self._folder.glob(f"[0-9]*{_SUFFIX}")):
-            try:
-                about = path.stat()
-            except OSError:
-                continue  # taken out meanwhile
-            if stat.S_ISREG(about.st_mode):
-                found.append(MessageName(path.name.removesuffix(_SUFFIX), about.st_mtime))
-        return found
-
-    def remove(self, name: str) -> None:
-        self._path(name).unlink(missing_ok=True)
-
-    def _path(self, name: str) -> Path:
-        return self._folder / f"{name}{_SUFFIX}"
-
-
-class TableMailbox:
-    """Messages are rows; over a connection of its own, made when it is needed."""
-
-    def __init__(self, address: PostgresAddress, box: str) -> None:
-        self._address = address
+    def __init__(self, db: DatabaseAddress, box: str) -> None:
+        self._db = db
         self._box = box
         self._server: PostgresConnection | None = None
+        self._looked_at: tuple[object, ...] | None = None
+        self._names: list[MessageName] = []
 
     def __del__(self) -> None:
         if self._server is not None:
             self._server.close()
 
     def put(self, name: str, body: bytes, run_id: int | None = None) -> bool:
-        row = (self._box, name, body, run_id, time.time())
-        put = (
-            "insert into mail (box, name, body, run_id, at) values (?, ?, ?, ?, ?)"
-            " on conflict do nothing"
-        )
-        is_new = self._execute(put, *row).rowcount == 1
-        if is_new:
-            self._execute("select pg_notify(?, ?)", CHANNEL, str(run_id or ""))
-        return is_new
+        """Leave a message for that run; return False if there is one of that name."""
+        return bool(self.put_all({name: body}, run_id))
 
-    def read(self, name: str, most: int) -> bytes | UnreadableFile:
-        query = "select substr(body, 1, ?) from mail where box = ? and name = ?"
-        row = self._execute(query, most + 1, self._box, name).fetchone()
-        if row is None:
-            return UnreadableFile(f"{name} is not there", "gone")
-        found = bytes(row[0])
-        if len(found) > most:
-            return UnreadableFile(f"{name} has more than {most:,} bytes", "large")
+    def put_all(self, bodies: Mapping[str, bytes], run_id: int | None = None) -> list[str]:
+        """Leave messages for that run, by their names; return the names that were free."""
+        on_server = not isinstance(self._db, Path)
+        put = _PUT_ON_SERVER if on_server else _PUT
+        user = () if on_server else (_find_user(),)
+        with write_beside(self._db) as raw:
+            found = [
+                name
+                for name, body in bodies.items()
+                if raw.execute(put, (self._box, name, body, run_id, time.time(), *user)).rowcount
+            ]
+            if found and on_server:
+                raw.execute("select pg_notify(?, ?)", (CHANNEL, str(run_id or "")))
         return found
 
-    def find_owner(self, name: str) -> str:
-        query = "select written_by from mail where box = ? and name = ?"
-        row = self._execute(query, self._box, name).fetchone()
-        return row[0] if row else "somebody unknown"
+    def find(self, name: str, most: int) -> Message | None:
+        """Return the message with at most so many bytes of its body, or None if it is not there."""
+        rows = self._read(
+            "select substr(body, 1, ?), written_by, length(body) from mail"
+            " where box = ? and name = ?",
+            *(most, self._box, name),
+        )
+        for body, written_by, length in rows:
+            return Message(bytes(body or b""), written_by, length > most)
+        return None
 
     def list_names(self) -> list[MessageName]:
-        query = "select name, at from mail where box = ? order by name"
-        return [MessageName(*row) for row in self._execute(query, self._box)]
+        """Return all messages, by name. Cheap while nobody writes to a SQLite file."""
+        now = _stat(self._db) if isinstance(self._db, Path) else None
+        if now is None or now != self._looked_at:
+            query = "select name, at from mail where box = ? order by name"
+            self._names = [MessageName(*row) for row in self._read(query, self._box)]
+            self._looked_at = now
+        return self._names
 
     def remove(self, name: str) -> None:
-        self._execute("delete from mail where box = ? and name = ?", self._box, name)
+        """Take a message out, if it is there."""
+        if self.find(name, 0) is not None:
+            with write_beside(self._db) as raw:
+                raw.execute("delete from mail where box = ? and name = ?", (self._box, name))
 
-    def _execute(self, sql: str, *parameters: object) -> RawCursor:
-        """A connection that broke while nobody wrote is made anew once."""
-        with explain_errors(self._address):
+    def _read(self, sql: str, *parameters: object) -> list[Any]:
+        if not isinstance(self._db, Path):
+            return self._read_server(self._db, sql, *parameters)
+        try:
+            with open_reader(self._db) as connection:
+                return connection.raw.execute(sql, parameters).fetchall()
+        except NoDatabaseError:
+            return []
+
+    def _read_server(self, address: PostgresAddress, sql: str, *parameters: object) -> list[Any]:
+        """Read over a connection that is kept; one that broke in the meantime is made anew."""
+        with explain_errors(address):
             if self._server is not None:
                 try:
-                    return self._server.execute(sql, parameters)
+                    return self._server.execute(sql, parameters).fetchall()
                 except ERRORS:
                     if not self._server.driver.closed:
                         raise
                 self._server.close()
             from interlock.journal.postgres import open_driver
 
-            self._server = open_driver(self._address)
-            return self._server.execute(sql, parameters)
+            self._server = open_driver(address)
+            return self._server.execute(sql, parameters).fetchall()
 
 
-def open_mailbox(db: DatabaseAddress, box: str) -> Mailbox:
-    """The messages of that kind about runs of a database."""
-    if isinstance(db, Path):
-        return FolderMailbox(beside(db, box))
-    return TableMailbox(db, box)
+def _stat(path: Path) -> tuple[object, ...] | None:
+    """Return what differs after a change of a SQLite file and its log; None if that is not certain,
+    because one was changed a moment ago and may change again at what is the same time to it."""
+    found = []
+    for file in (path, path.with_name(f"{path.name}-wal")):
+        try:
+            about = file.stat()
+        except OSError:
+            found.append((0, 0, 0))
+            continue
+        if abs(time.time() - about.st_mtime) < _RECENT:
+            return None
+        found.append((about.st_ino, about.st_size, about.st_mtime_ns))
+    return tuple(found)
 
 
-def as_mailbox(place: Path | Mailbox) -> Mailbox:
-    """A folder as what it is here."""
-    return FolderMailbox(place) if isinstance(place, Path) else place
+def _find_user() -> str:
+    """Return the user that the process runs as, whatever its environment says."""
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:
+        return f"user {os.geteuid()}"

@@ -8,37 +8,43 @@ by mistake.
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from graphlib import TopologicalSorter
 from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import msgspec
-from sqlalchemy import MetaData, Table, Text, inspect
 
 from interlock.journal import sqlite
 from interlock.journal.address import DatabaseAddress
 from interlock.journal.connection import (
     Connection,
     RawConnection,
+    TableColumns,
     find_server,
-    open_sqlalchemy,
     raw_connection,
     transaction,
 )
 from interlock.journal.database import (
-    HEAD,
-    MOVED,
-    create_database,
+    create_file,
     explain_errors,
     find_writers,
     hold_writer_lock,
 )
+from interlock.journal.schema import (
+    JOURNAL,
+    MOVED,
+    MOVING,
+    bring_up_to_date,
+    list_table_sets,
+    read_version,
+    read_versions,
+    write_version,
+)
 from interlock.system.errors import StateError
 from interlock.system.files import make_own_folder
 
-MOVING = "moving"
-"""The revision of a database that a journal is being moved to."""
 _ROWS = 1_000
 _ADDED_TO = ("blobs", "dispatches", "journal", "refusals", "pauses", "calls")
 """Tables whose rows are never changed."""
@@ -79,57 +85,65 @@ def _open(db: DatabaseAddress, held: ExitStack, *, create: bool) -> Connection:
         make_own_folder(db.parent)
         held.enter_context(hold_writer_lock(db))
         if create and not db.exists():
-            create_database(db)
+            create_file(db)
         connection = held.enter_context(sqlite.connect(db, "rw"))
         sqlite.make_durable(connection)
         return connection
     from interlock.journal import postgres
 
     connection = held.enter_context(postgres.connect(db, "rw"))
-    if create and postgres.read_revision(connection) is None:
-        create_database(db, connection)
+    if create and not read_versions(connection.raw):
+        bring_up_to_date(connection, db, list_table_sets(), create=True)
     return connection
 
 
-def read_revision(connection: Connection) -> str | None:
-    if find_server(connection.raw) is None:
-        return sqlite.read_revision(connection)
-    from interlock.journal import postgres
-
-    return postgres.read_revision(connection)
+def check_source(source: Connection, db: DatabaseAddress, target: Connection) -> None:
+    """Raise StateError unless the source is complete and current, or a move of it was begun."""
+    versions = read_versions(raw_connection(source))
+    if versions[JOURNAL] == MOVED and read_version(raw_connection(target)) != MOVING:
+        raise StateError(f"{db} was moved before; go on with the database it was moved to")
+    for each in list_table_sets():
+        found = versions.get(each.part, each.version)
+        if found not in (each.version, MOVED):
+            raise StateError(
+                f"{db}: its {each.part} tables have version {found}, this Interlock knows "
+                f"{each.version}; run 'interlock init-db' on it first"
+            )
 
 
 def mark_target(connection: Connection, target: DatabaseAddress) -> None:
     """Let nobody use the target before all is there; StateError if it has runs of its own."""
     raw = raw_connection(connection)
-    found = read_revision(connection)
+    found, known = read_version(raw), list_table_sets()[0].version
     if found == MOVING:
         return
     if found == MOVED:
         raise StateError(
             f"{target}: its journal was moved to another database before; use an empty one"
         )
-    if found != HEAD:
+    if found != known:
         raise StateError(
-            f"{target} has schema {found}, this Interlock knows {HEAD}; use an empty one"
+            f"{target}: its tables have version {found}, this Interlock knows {known}; use an "
+            "empty database"
         )
     if raw.execute("select count(*) from runs").fetchone()[0]:
         raise StateError(f"{target} has runs of its own; move to an empty database")
-    set_revision(connection, MOVING)
+    _set_version(connection, MOVING)
 
 
-def set_revision(connection: Connection, revision: str) -> None:
+def _set_version(connection: Connection, version: int) -> None:
     with transaction(connection) as raw:
-        raw.execute("update alembic_version set version_num = ?", (revision,))
+        write_version(raw, version)
 
 
-def seal_source(connection: Connection) -> None:
-    """Nobody opens it any more."""
-    set_revision(connection, MOVED)
+def finish(source: Connection, target: Connection) -> None:
+    """Let nobody open the source any more, and everybody the target."""
+    _set_version(source, MOVED)
+    _set_version(target, list_table_sets()[0].version)
 
 
 def copy_rows(source: Connection, target: Connection, report: Report) -> int:
-    """Everything that the source has; how many rows that is."""
+    """Copy everything that the source has, and return how many rows that is."""
     tables = _list_tables(source, target)
     rest = [table for table in tables if table.name not in (*_ADDED_TO, *_KEPT)]
     with transaction(target) as raw:
@@ -146,31 +160,44 @@ def copy_rows(source: Connection, target: Connection, report: Report) -> int:
     return count
 
 
-def _list_tables(source: Connection, target: Connection) -> list[Table]:
-    """The tables that both have, those first that others refer to."""
-    both = [inspect(open_sqlalchemy(each)).get_table_names() for each in (source, target)]
-    common = {*both[0]} & {*both[1]}
-    found = MetaData()
-    found.reflect(open_sqlalchemy(source), only=sorted(common - {"alembic_version"}))
-    return list(found.sorted_tables)
+def _list_tables(source: Connection, target: Connection) -> list[TableColumns]:
+    """List the tables of the source, those first that others refer to."""
+    tables = {table.name: table for table in _read_tables(source)}
+    missing = sorted(tables.keys() - {table.name for table in _read_tables(target)})
+    if missing:
+        raise StateError(
+            f"the target lacks the table {missing[0]!r}; install the package that brings it here"
+        )
+    order = TopologicalSorter({name: table.refers_to for name, table in tables.items()})
+    return [tables[name] for name in order.static_order()]
 
 
-def _copy_table(table: Table, source: RawConnection, target: Connection) -> int:
-    names = [column.name for column in table.columns]
-    keys = [column.name for column in table.primary_key.columns]
+def _read_tables(connection: Connection) -> list[TableColumns]:
+    driver: Any = sqlite
+    if find_server(connection.raw):
+        from interlock.journal import postgres
+
+        driver = postgres
+    names = [each for each in driver.find_tables(connection) if each != "schema_versions"]
+    return [driver.describe_table(connection, each) for each in names]
+
+
+def _copy_table(table: TableColumns, source: RawConnection, target: Connection) -> int:
+    names, keys = table.columns, table.keys
     listed = ", ".join(f'"{name}"' for name in names)
+    order = ", ".join(f'"{key}"' for key in keys)
     changes = ", ".join(f'"{name}" = excluded."{name}"' for name in names if name not in keys)
     then = "do nothing" if table.name in _ADDED_TO or not changes else f"do update set {changes}"
     insert = (
         f"insert into {table.name} ({listed}) values ({', '.join('?' * len(names))})"  # noqa: S608
-        f" on conflict ({', '.join(keys)}) {then}"
+        f" on conflict ({order}) {then}"
     )
     where: str = ""
     if table.name in _ADDED_TO:
         newest = f"select max({keys[0]}) from {table.name}"  # noqa: S608
         (last,) = raw_connection(target).execute(newest).fetchone()
         where = f" where {keys[0]} > {int(last)}" if last is not None else ""
-    query = f"select {listed} from {table.name}{where} order by {', '.join(keys)}"  # noqa: S608
+    query = f"select {listed} from {table.name}{where} order by {order}"  # noqa: S608
     rows = iter(source.execute(query))
     while some := list(islice(rows, _ROWS)):
         with transaction(target) as raw:
@@ -179,7 +206,7 @@ def _copy_table(table: Table, source: RawConnection, target: Connection) -> int:
     return int(count)
 
 
-def _set_sequences(raw: RawConnection, tables: Sequence[Table]) -> None:
+def _set_sequences(raw: RawConnection, tables: Sequence[TableColumns]) -> None:
     """A server gives out numbers beyond those that arrived."""
     if find_server(raw) is None:
         return
@@ -193,11 +220,11 @@ def _set_sequences(raw: RawConnection, tables: Sequence[Table]) -> None:
     )
     raw.execute(f"select setval('dispatch_numbers', coalesce({dispatches}, 1))")
     for table in tables:
-        for column in table.primary_key.columns:
+        for key in table.keys:
             query = "select pg_get_serial_sequence(?, ?)"
-            (sequence,) = raw.execute(query, (table.name, column.name)).fetchone()
+            (sequence,) = raw.execute(query, (table.name, key)).fetchone()
             if sequence:
-                newest = f"(select max({column.name}) from {table.name})"  # noqa: S608
+                newest = f"(select max({key}) from {table.name})"  # noqa: S608
                 raw.execute(f"select setval('{sequence}', coalesce({newest}, 1))")
 
 
@@ -210,16 +237,12 @@ def find_differences(source: Connection, target: Connection) -> list[str]:
     ]
 
 
-def _hash_table(table: Table, connection: Connection) -> str:
-    keys = ", ".join(column.name for column in table.primary_key.columns)
-    names = ", ".join(f'"{name}"' for name in sorted(column.name for column in table.columns))
+def _hash_table(table: TableColumns, connection: Connection) -> str:
+    names = ", ".join(f'"{name}"' for name in sorted(table.columns))
     collate = "" if find_server(connection.raw) is None else ' collate "C"'
-    order = ", ".join(
-        f"{column.name}{collate if isinstance(column.type, Text) else ''}"
-        for column in table.primary_key.columns
-    )
+    order = ", ".join(f'"{key}"{collate if key in table.texts else ""}' for key in table.keys)
     digest = blake2b(digest_size=16)
-    query = f"select {names} from {table.name} order by {order or keys}"  # noqa: S608
+    query = f"select {names} from {table.name} order by {order}"  # noqa: S608
     for row in raw_connection(connection).execute(query):
         digest.update(repr([_normalize(value) for value in row]).encode())
     return digest.hexdigest()

@@ -317,10 +317,11 @@ class Writers(msgspec.Struct, frozen=True):
 
 def read_writers(address: PostgresAddress) -> Writers:
     """Who works on runs of a server's database at this moment."""
-    from interlock.journal.postgres import connect, read_revision
+    from interlock.journal.postgres import connect
+    from interlock.journal.schema import read_versions
 
     with connect(address, "ro") as connection:
-        if read_revision(connection) is None:
+        if not read_versions(raw_connection(connection)):
             return Writers()
         return Writers(by_run=_read_alive(raw_connection(connection)))
 

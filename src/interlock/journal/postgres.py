@@ -15,7 +15,13 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from interlock.journal.address import PostgresAddress
-from interlock.journal.connection import Connection, RawCursor, ServerConflictError, ServerError
+from interlock.journal.connection import (
+    Connection,
+    RawCursor,
+    ServerConflictError,
+    ServerError,
+    TableColumns,
+)
 from interlock.system.errors import StoreError
 
 if TYPE_CHECKING:
@@ -351,27 +357,14 @@ def schema_transaction(connection: Connection) -> Iterator[None]:
 
 
 def run_script(connection: Connection, script: str) -> None:
-    """All statements of a script; belongs inside a transaction."""
+    """Run all statements of a script; belongs inside a transaction."""
     run_on_server(server_connection(connection), script)
 
 
 def run_on_server(server: PostgresConnection, script: str) -> None:
-    """The same over a connection outside of SQLAlchemy."""
+    """Run all statements of a script over the raw connection."""
     with _translate_errors():
         server.driver.execute(script)
-
-
-def read_revision(connection: Connection) -> str | None:
-    """The schema revision of the database, or None if it has none."""
-    return read_server_revision(server_connection(connection))
-
-
-def read_server_revision(server: PostgresConnection) -> str | None:
-    """The same over a connection outside of SQLAlchemy."""
-    if server.execute("select to_regclass('alembic_version')").fetchone()[0] is None:
-        return None
-    row = server.execute("select version_num from alembic_version").fetchone()
-    return row[0] if row else None
 
 
 def read_size(connection: Connection) -> int:
@@ -399,6 +392,33 @@ def find_tables(connection: Connection) -> list[str]:
         "select tablename::text from pg_tables where schemaname = current_schema() order by 1"
     )
     return [name for (name,) in rows]
+
+
+def describe_table(connection: Connection, name: str) -> TableColumns:
+    """Return the columns, keys and references of a table."""
+    raw = server_connection(connection)
+    query = (
+        "select attname::text, atttypid = 'text'::regtype from pg_attribute"
+        " where attrelid = ?::regclass and attnum > 0 and not attisdropped order by attnum"
+    )
+    columns = raw.execute(query, (name,)).fetchall()
+    query = (
+        "select attname::text from pg_constraint, unnest(conkey) with ordinality as k (no, place),"
+        " pg_attribute where conrelid = ?::regclass and contype = 'p' and attrelid = conrelid"
+        " and attnum = k.no order by k.place"
+    )
+    keys = raw.execute(query, (name,)).fetchall()
+    query = (
+        "select distinct relname::text from pg_constraint join pg_class on pg_class.oid = confrelid"
+        " where conrelid = ?::regclass and contype = 'f'"
+    )
+    return TableColumns(
+        name,
+        tuple(column for column, _ in columns),
+        tuple(column for (column,) in keys),
+        frozenset(column for column, is_text in columns if is_text),
+        frozenset(other for (other,) in raw.execute(query, (name,))),
+    )
 
 
 def find_damage(connection: Connection) -> Iterator[str]:

@@ -16,10 +16,10 @@ ANSWERER = "interlock_answerer"
 ROLES = (COORDINATOR, WORKER, READER, ANSWERER)
 GRANTS = (
     f"grant usage on schema {{schema}} to {', '.join(ROLES)}",
-    f"grant select on alembic_version to {', '.join(ROLES)}",
+    f"grant select on schema_versions to {', '.join(ROLES)}",
     f"grant select on all tables in schema {{schema}} to {COORDINATOR}, {READER}, {ANSWERER}",
     f"grant insert, update, delete on all tables in schema {{schema}} to {COORDINATOR}",
-    f"revoke insert, update, delete on alembic_version from {COORDINATOR}",
+    f"revoke insert, update, delete on schema_versions from {COORDINATOR}",
     # What is journaled is never changed, not even by those who write it.
     f"revoke update, delete on journal, dispatches, blobs, refusals, calls from {COORDINATOR}",
     f"grant usage, select, update on all sequences in schema {{schema}} to {COORDINATOR}",

@@ -1,232 +1,183 @@
-"""The kernel's tables. Journal, dispatches and blobs are only ever added to; cases are their fold.
+"""The tables of a database: made from SQL files, and brought up to date by numbered ones.
 
-A dispatch is open while its case points at it, so settling one changes no old row. Prompts and
-answers are blobs: the rows that mention them stay small, and equal texts are kept once.
-Applications declare their own tables.
+The journal's tables are in `schema.sql` and `schema_postgres.sql`. An installed feature brings its
+own: the entry-point group `interlock.tables` names a package that holds two such files. A change
+after a release edits both, and adds `migrations/0002.sql` and `migrations/0002_postgres.sql`, which
+lead from version 1 to version 2. The table `schema_versions` keeps the version of each part.
 """
 
-from sqlalchemy import (
-    BigInteger,
-    CheckConstraint,
-    Column,
-    Float,
-    ForeignKey,
-    Integer,
-    LargeBinary,
-    MetaData,
-    Sequence,
-    Table,
-    Text,
-    UniqueConstraint,
-)
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from importlib import metadata, util
+from pathlib import Path
+from typing import Any
 
-metadata = MetaData()
+import msgspec
 
-Number = BigInteger().with_variant(Integer(), "sqlite")
-"""A whole number of 64 bits, in either database."""
-for _kind in ("blob", "run", "case", "dispatch"):
-    # Where several processes write, each takes its numbers from here; a SQLite file has none.
-    Sequence(f"{_kind}_numbers", metadata=metadata)
+from interlock.journal.address import DatabaseAddress
+from interlock.journal.connection import Connection, RawConnection, find_server, raw_connection
+from interlock.system.errors import SourceError, StoreError
 
-blobs = Table(
-    "blobs",
-    metadata,
-    Column("blob_id", Number, primary_key=True, autoincrement=False),
-    Column("hash", LargeBinary, nullable=False),
-    Column("packed", Number, nullable=False),
-    Column("data", LargeBinary, nullable=False),
-)
+GROUP = "interlock.tables"
+JOURNAL = "journal"
+MOVED = -1
+"""The version of a journal that was moved to another database."""
+MOVING = -2
+"""The version of a journal while it is being moved here."""
+UNRELEASED = 0
+"""The version of a journal that was made before the first release."""
 
-runs = Table(
-    "runs",
-    metadata,
-    Column("run_id", Number, primary_key=True, autoincrement=False),
-    Column("circuit", Text, nullable=False),
-    Column("version", Number, nullable=False),
-    Column("text", ForeignKey("blobs.blob_id"), nullable=False),
-    Column("source", Text, nullable=False),
-    Column("fingerprint", Text, nullable=False),
-    Column("options", Text, nullable=False),
-    Column("status", Text, nullable=False),
-    Column("seconds", Float, nullable=False),
-    Column("created_at", Float, nullable=False),
-    Column("changed_at", Float, nullable=False),
-    CheckConstraint(
-        "status in ('running', 'stopped', 'waiting', 'rate-limited', 'budget', 'done',"
-        " 'unhealthy')",
-        name="run_status",
-    ),
-)
 
-cases = Table(
-    "cases",
-    metadata,
-    Column("case_no", Number, primary_key=True, autoincrement=False),
-    Column("run_id", ForeignKey("runs.run_id"), nullable=False),
-    Column("case_id", Text, nullable=False),
-    Column("input", ForeignKey("blobs.blob_id"), nullable=False),
-    Column("priority", Number, nullable=False),
-    Column("needs", Text, nullable=False),
-    Column("status", Text, nullable=False),
-    Column("step", Text, nullable=False),
-    Column("dispatch_id", Number),
-    Column("state", Text, nullable=False),
-    UniqueConstraint("run_id", "case_id"),
-    CheckConstraint("status in ('open', 'ended', 'stuck')", name="case_status"),
-)
+class TableSet(msgspec.Struct, frozen=True):
+    """The tables that one part of Interlock brings: the journal's, or a feature's."""
 
-dispatches = Table(
-    "dispatches",
-    metadata,
-    Column("dispatch_id", Number, primary_key=True, autoincrement=False),
-    Column("case_no", ForeignKey("cases.case_no"), nullable=False),
-    Column("step", Text, nullable=False),
-    Column("attempt", Number, nullable=False),
-    Column("role", Text, nullable=False),
-    Column("prompt", ForeignKey("blobs.blob_id"), nullable=False),
-    Column("at", Float, nullable=False),
-)
+    part: str
+    folder: Path
 
-journal = Table(
-    "journal",
-    metadata,
-    Column("seq", Number, primary_key=True),
-    Column("case_no", ForeignKey("cases.case_no"), nullable=False),
-    Column("dispatch_id", ForeignKey("dispatches.dispatch_id"), nullable=False),
-    Column("at", Float, nullable=False),
-    Column("answer", ForeignKey("blobs.blob_id"), nullable=False),
-    Column("tokens", Number, nullable=False),
-    Column("money", Float, nullable=False),
-    Column("decision", Text, nullable=False),
-    Column("epoch", Number, nullable=False, server_default="0"),
-    UniqueConstraint("case_no", "dispatch_id", name="one_answer_per_dispatch"),
-)
+    @property
+    def version(self) -> int:
+        """Return the newest version, which is that of the schema files."""
+        return max((int(file.stem) for file in self._list_migrations("")), default=1)
 
-refusals = Table(
-    "refusals",
-    metadata,
-    Column("refusal_id", Number, primary_key=True),
-    Column("run_id", ForeignKey("runs.run_id"), nullable=False),
-    Column("case_no", Number),
-    Column("dispatch_id", Number),
-    Column("at", Float, nullable=False),
-    Column("reason", Text, nullable=False),
-    Column("sentence", Text, nullable=False),
-    Column("content", ForeignKey("blobs.blob_id"), nullable=False),
-    Column("content_hash", LargeBinary, nullable=False),
-    UniqueConstraint("run_id", "dispatch_id", "reason", "content_hash"),
-)
+    def read_scripts(self, found: int | None, *, server: bool) -> Iterator[str]:
+        """Yield the scripts that lead from the version that was found to the newest."""
+        suffix = "_postgres" if server else ""
+        if found is None:
+            yield (self.folder / f"schema{suffix}.sql").read_text(encoding="utf-8")
+            return
+        for file in self._list_migrations(suffix):
+            if int(file.stem.removesuffix(suffix)) > found:
+                yield file.read_text(encoding="utf-8")
 
-questions = Table(
-    "questions",
-    metadata,
-    Column("question_id", ForeignKey("dispatches.dispatch_id"), primary_key=True),
-    Column("case_no", ForeignKey("cases.case_no"), nullable=False),
-    Column("answered_at", Float),
-    Column("answered_by", Text),
-)
+    def _list_migrations(self, suffix: str) -> list[Path]:
+        return sorted(self.folder.glob(f"migrations/[0-9][0-9][0-9][0-9]{suffix}.sql"))
 
-inquiries = Table(
-    "inquiries",
-    metadata,
-    Column("question_id", Number, primary_key=True, autoincrement=False),
-    Column("run_id", ForeignKey("runs.run_id"), nullable=False),
-    Column("kind", Text, nullable=False),
-    Column("about", Text, nullable=False),
-    Column("asked_at", Float, nullable=False),
-    Column("answered_at", Float),
-    Column("answered_by", Text),
-    Column("answer", Text),
-)
-"""Questions that Interlock itself has for a human, about a run and not at a gate of a case. Their
-numbers are of the same row as those of dispatches."""
 
-pauses = Table(
-    "pauses",
-    metadata,
-    Column("pause_id", Number, primary_key=True),
-    Column("run_id", ForeignKey("runs.run_id"), nullable=False),
-    Column("dispatch_id", ForeignKey("dispatches.dispatch_id"), nullable=False),
-    Column("account", Text, nullable=False),
-    Column("at", Float, nullable=False),
-    Column("until", Float, nullable=False),
-    Column("guesses", Number, nullable=False),
-    Column("tokens", Number, nullable=False),
-    Column("money", Float, nullable=False),
-    Column("reason", Text, nullable=False),
-)
-"""Each time a dispatch met a rate limit; it stays open and is sent again when the limit is over."""
+@cache
+def list_table_sets() -> tuple[TableSet, ...]:
+    """Return the journal's tables, then those of installed features. A feature whose package is
+    broken is left out; `doctor` reports it."""
+    found = [TableSet(JOURNAL, Path(__file__).parent)]
+    for entry in list_table_entries():
+        try:
+            found.append(find_table_set(entry))
+        except SourceError:
+            continue
+    return tuple(found)
 
-calls = Table(
-    "calls",
-    metadata,
-    Column("call_id", Number, primary_key=True),
-    Column("run_id", ForeignKey("runs.run_id"), nullable=False),
-    Column("dispatch_id", ForeignKey("dispatches.dispatch_id"), nullable=False),
-    Column("at", Float, nullable=False),
-    Column("model", Text, nullable=False),
-    Column("request_id", Text, nullable=False),
-    Column("input", Number, nullable=False),
-    Column("cached", Number, nullable=False),
-    Column("cache_write", Number, nullable=False),
-    Column("output", Number, nullable=False),
-    Column("money", Float, nullable=False),
-    Column("is_estimate", Number, nullable=False),
-)
-"""Each request to a model's endpoint that was answered, with or without a usable answer."""
 
-worked = Table(
-    "worked",
-    metadata,
-    Column("day", Text, primary_key=True),
-    Column("run_id", ForeignKey("runs.run_id"), primary_key=True),
-    Column("role", Text, primary_key=True),
-    Column("seconds", Float, nullable=False),
-    sqlite_with_rowid=False,
-)
-"""For how long a run was worked on on a day, and for how long agents of a role were out; under ''
-the run's own time."""
+def list_table_entries() -> list[metadata.EntryPoint]:
+    """Return where each installed feature's tables are declared, by the feature's name."""
+    return sorted(metadata.entry_points(group=GROUP), key=lambda entry: entry.name)
 
-owners = Table(
-    "owners",
-    metadata,
-    Column("run_id", ForeignKey("runs.run_id"), primary_key=True),
-    Column("epoch", Number, nullable=False),
-    Column("owner", Text),
-    Column("name", Text, nullable=False),
-    Column("host", Text, nullable=False),
-    Column("pid", Number, nullable=False),
-    Column("command", Text, nullable=False),
-    Column("since", Float, nullable=False),
-    Column("lease_until", Float, nullable=False),
-)
-"""Who works on a run, or did last. Each time a run is taken its epoch rises; what is written under
-an older one is refused. Times are the database's own. `owner` is null once a run is given back."""
 
-mail = Table(
-    "mail",
-    metadata,
-    Column("box", Text, primary_key=True),
-    Column("name", Text, primary_key=True),
-    Column("body", LargeBinary, nullable=False),
-    Column("run_id", Number),
-    Column("written_by", Text, nullable=False, server_default=""),
-    Column("at", Float, nullable=False),
-)
-"""What people leave for a run, where that is no folder: answers, and replies to agents."""
+def find_table_set(entry: metadata.EntryPoint) -> TableSet:
+    """Return the tables that an entry point names; SourceError if its package has no schema."""
+    try:
+        spec = util.find_spec(entry.value)
+    except (ImportError, ValueError):
+        spec = None
+    for place in (spec and spec.submodule_search_locations) or ():
+        if all((Path(place) / file).is_file() for file in ("schema.sql", "schema_postgres.sql")):
+            return TableSet(entry.name, Path(place))
+    raise SourceError(
+        f"{entry.value} holds no schema.sql and schema_postgres.sql; mend or uninstall the package "
+        "that brings it"
+    )
 
-tokens = Table(
-    "tokens",
-    metadata,
-    Column("token_id", Text, primary_key=True),
-    Column("name", Text, nullable=False),
-    Column("salt", LargeBinary, nullable=False),
-    Column("hash", LargeBinary, nullable=False),
-    Column("scopes", Text, nullable=False),
-    Column("created_at", Float, nullable=False),
-    Column("created_by", Text, nullable=False),
-    Column("expires_at", Float),
-    Column("used_at", Float),
-    Column("revoked_at", Float),
-)
-"""Who may come in over HTTP. Of a secret only a salted hash is kept."""
+
+def read_versions(raw: RawConnection) -> dict[str, int]:
+    """Return the version of each part's tables; nothing if this is no journal."""
+    if _has_table(raw, "schema_versions"):
+        return dict(raw.execute("select part, version from schema_versions"))
+    return {JOURNAL: UNRELEASED} if _has_table(raw, "alembic_version") else {}
+
+
+def read_version(raw: RawConnection) -> int | None:
+    """Return the version of the journal's tables, or None if there are none."""
+    return read_versions(raw).get(JOURNAL)
+
+
+def write_version(raw: RawConnection, version: int) -> None:
+    """Set the version of the journal's tables; belongs inside a transaction."""
+    raw.execute("update schema_versions set version = ? where part = ?", (version, JOURNAL))
+
+
+def _has_table(raw: RawConnection, name: str) -> bool:
+    query = (
+        "select to_regclass(?) is not null"
+        if find_server(raw)
+        else "select count(*) from sqlite_master where type = 'table' and name = ?"
+    )
+    return bool(raw.execute(query, (name,)).fetchone()[0])
+
+
+def find_problem(versions: Mapping[str, int], sets: Sequence[TableSet]) -> str:
+    """Return why these tables can neither be used nor be brought up to date; empty if they can."""
+    journal = versions.get(JOURNAL)
+    if journal is None:
+        return "this is not an Interlock database: move it away or name another with --db"
+    if journal == MOVED:
+        return "its journal was moved to another database: name that one with --db"
+    if journal == MOVING:
+        return "a journal is being moved here: finish it with 'interlock db move FROM TO'"
+    if journal == UNRELEASED:
+        return (
+            "it was made by a version of Interlock before the first release: start a new one (name "
+            "it with --db), or use the Interlock that made it"
+        )
+    for each in sets:
+        if (found := versions.get(each.part, 0)) > each.version:
+            return (
+                f"its {each.part} tables have version {found}, this Interlock knows "
+                f"{each.version}: use the newer Interlock that made it"
+            )
+    return ""
+
+
+def bring_up_to_date(
+    connection: Connection,
+    db: DatabaseAddress,
+    sets: Sequence[TableSet],
+    *,
+    create: bool = False,
+) -> None:
+    """Make the tables that are missing and migrate those that are older, all of them or none; with
+    `create`, also where there is no journal yet."""
+    raw = raw_connection(connection)
+    if _is_done(read_versions(raw), sets):
+        return
+    driver = _import_driver(raw)
+    with driver.schema_transaction(connection):
+        versions = read_versions(raw)  # another process may have been faster
+        if not versions and create:
+            if others := driver.find_tables(connection):
+                raise StoreError(
+                    f"{db}: this is no Interlock database, and not empty either (it has the table "
+                    f"{others[0]!r}): create a new one, or name another with --db"
+                )
+        elif problem := find_problem(versions, sets):
+            raise StoreError(f"{db}: {problem}")
+        for each in sets:
+            found = versions.get(each.part)
+            for script in each.read_scripts(found, server=find_server(raw) is not None):
+                driver.run_script(connection, script)
+            raw.execute(
+                "insert into schema_versions values (?, ?)"
+                " on conflict (part) do update set version = excluded.version",
+                (each.part, each.version),
+            )
+
+
+def _is_done(versions: Mapping[str, int], sets: Sequence[TableSet]) -> bool:
+    return all(versions.get(each.part) == each.version for each in sets)
+
+
+def _import_driver(raw: RawConnection) -> Any:
+    if find_server(raw):
+        from interlock.journal import postgres
+
+        return postgres
+    from interlock.journal import sqlite
+
+    return sqlite

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from interlock.journal.connection import Connection, raw_connection, transaction
+from interlock.journal.connection import Connection, TableColumns, raw_connection, transaction
 from interlock.system.errors import StoreError
 
 _ADVICE = {
@@ -17,6 +17,7 @@ _ADVICE = {
     "not a database": "this is not an Interlock database: move it away or name another with --db",
     "malformed": "it is damaged: restore a copy, or move it away to start over",
     "disk i/o": "the disk failed to read or write it: check the disk, then 'interlock resume'",
+    "no such table": "tables are missing: run 'interlock init-db'",
     "unable to open": "it cannot be opened: check that the path exists and may be read",
 }
 """What to do, by a word in SQLite's message."""
@@ -40,18 +41,10 @@ def make_durable(connection: Connection) -> None:
     connection.raw.execute("pragma synchronous=full")
 
 
-def sqlite_connection(connection: Connection) -> sqlite3.Connection:
-    """The driver's own connection, with all that only SQLite's has."""
-    raw = connection.raw
-    if not isinstance(raw, sqlite3.Connection):
-        raise StoreError(f"expected a SQLite connection, not {type(raw).__name__}")
-    return raw
-
-
 @contextmanager
 def schema_transaction(connection: Connection) -> Iterator[None]:
-    """A transaction that may make a table anew that others refer to: SQLite allows that only while
-    references are not checked, so they are checked at its end."""
+    """Run a transaction that may make a table anew that others refer to: SQLite allows that only
+    while references are not checked, so they are checked at its end."""
     connection.raw.execute("pragma foreign_keys=off")
     with transaction(connection) as raw:
         yield
@@ -61,17 +54,35 @@ def schema_transaction(connection: Connection) -> Iterator[None]:
 
 
 def run_script(connection: Connection, script: str) -> None:
-    """All statements of a script in one transaction."""
-    sqlite_connection(connection).executescript(f"begin immediate;\n{script}\ncommit;")
+    """Run all statements of a script; belongs inside a transaction, which the driver's own
+    `executescript` would commit."""
+    statement = ""
+    for line in script.splitlines(keepends=True):
+        statement += line
+        if sqlite3.complete_statement(statement):
+            connection.raw.execute(statement)
+            statement = ""
 
 
-def read_revision(connection: Connection) -> str | None:
-    """The schema revision of the database, or None if it has none."""
-    known = "select 1 from sqlite_master where name = 'alembic_version'"
-    if connection.raw.execute(known).fetchone() is None:
-        return None
-    row = connection.raw.execute("select version_num from alembic_version").fetchone()
-    return row[0] if row else None
+def find_tables(connection: Connection) -> list[str]:
+    """List the tables that are in the file."""
+    query = "select name from sqlite_master where type = 'table' and name not like 'sqlite!_%'"
+    return [name for (name,) in connection.raw.execute(f"{query} escape '!' order by 1")]
+
+
+def describe_table(connection: Connection, name: str) -> TableColumns:
+    """Return the columns, keys and references of a table."""
+    raw = connection.raw
+    columns = raw.execute("select name, type, pk from pragma_table_info(?)", (name,)).fetchall()
+    keys = sorted((place, column) for column, _, place in columns if place)
+    query = 'select distinct "table" from pragma_foreign_key_list(?)'
+    return TableColumns(
+        name,
+        tuple(column for column, _, _ in columns),
+        tuple(column for _, column in keys),
+        frozenset(column for column, kind, _ in columns if kind == "TEXT"),
+        frozenset(other for (other,) in raw.execute(query, (name,))),
+    )
 
 
 def find_damage(connection: Connection) -> Iterator[str]:

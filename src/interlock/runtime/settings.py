@@ -18,7 +18,7 @@ from interlock.agents.human import EVERYBODY, AnswerPolicy
 from interlock.agents.queries import QueryBroker
 from interlock.agents.registry import check_agent_tables
 from interlock.journal.address import DatabaseAddress, parse_address
-from interlock.journal.mailbox import Mailbox, open_mailbox
+from interlock.journal.mailbox import Mailbox
 from interlock.runtime.budget import flatten_limits
 from interlock.system.errors import SourceError
 from interlock.system.files import read_text
@@ -173,12 +173,12 @@ def find_database(project: Path, flag: str | Path | None) -> DatabaseAddress:
 
 def open_answers(db: DatabaseAddress) -> Mailbox:
     """Where `interlock answer` leaves what a human said."""
-    return open_mailbox(db, "answers")
+    return Mailbox(db, "answers")
 
 
 def open_queries(db: DatabaseAddress) -> Mailbox:
     """Where agents leave their questions to a human."""
-    return open_mailbox(db, "queries")
+    return Mailbox(db, "queries")
 
 
 def open_query_broker(db: DatabaseAddress, policy: AnswerPolicy = EVERYBODY) -> QueryBroker:

@@ -24,6 +24,7 @@ from interlock.agents.queries import (
     write_query,
     write_reply,
 )
+from interlock.journal.mailbox import Mailbox
 from interlock.system.clock import Clock, SystemClock
 
 RUN = {"kind": "execute", "title": "rm -rf\nbuild \x1b[2J"}
@@ -38,7 +39,9 @@ def asking(
 ) -> AcpAgent:
     """An agent that asks for this, with a desk in `folder/queries`."""
     clock = clock or SystemClock()
-    broker = PermissionBroker(QueryBroker(folder / "queries"), carrier_clock or clock, 600.0)
+    broker = PermissionBroker(
+        QueryBroker(Mailbox(folder / "i.db", "queries")), carrier_clock or clock, 600.0
+    )
     terms = AcpSettings(Policy(**policy))
     words = json.dumps(wish)
     return make_acp_agent(folder, "asks", clock=clock, terms=terms, broker=broker, WISH=words)
@@ -51,7 +54,7 @@ def chose(option: str) -> Reply:
 async def waiting(folder: Path) -> AgentQuery:
     """The one question that waits in the folder, as soon as it is there."""
     give_up = time.monotonic() + 120
-    while not (found := list_open_queries(folder / "queries", {1})):
+    while not (found := list_open_queries(Mailbox(folder / "i.db", "queries"), {1})):
         assert time.monotonic() < give_up, "nobody asked"
         await asyncio.sleep(0)
     return found[0]
@@ -76,7 +79,7 @@ async def test_the_policy_speaks_first(
     tmp_path: Path, wish: dict[str, Any], policy: dict[str, Any], option: str
 ) -> None:
     assert await reply_of(asking(tmp_path, wish, **policy)) == chose(option)
-    assert list_open_queries(tmp_path / "queries", {1}) == []
+    assert list_open_queries(Mailbox(tmp_path / "i.db", "queries"), {1}) == []
 
 
 @pytest.mark.parametrize(("decision", "option"), [("allow", "yes"), ("reject", "no"), ("ok", "no")])
@@ -93,7 +96,9 @@ async def test_a_human_is_asked_and_only_allow_allows(
             "Not answered within 600 seconds, it may not."
         )
         assert (query.query_id, query.dispatch_id, query.options) == ("1.1", 1, ("allow", "reject"))
-        write_reply(tmp_path / "queries", QueryReply("1.1", decision, "", "ann", 5.0))
+        write_reply(
+            Mailbox(tmp_path / "i.db", "queries"), QueryReply("1.1", decision, "", "ann", 5.0)
+        )
         assert await bench.until(1) == [chose(option)]
 
 
@@ -103,7 +108,7 @@ async def test_a_question_that_nobody_answers_is_a_no(tmp_path: Path) -> None:
         bench.carrier.send([ask()])
         query = await waiting(tmp_path)
         began = clock.time
-        while (closed := find_reply(tmp_path / "queries", query.query_id)) is None:
+        while (closed := find_reply(Mailbox(tmp_path / "i.db", "queries"), query.query_id)) is None:
             assert clock.advance()
             await asyncio.sleep(0)
         assert clock.time - began == pytest.approx(600, abs=1)
@@ -125,7 +130,7 @@ async def test_an_agent_that_waits_for_a_human_is_not_silent(tmp_path: Path) -> 
         found = Reply(1, failure="timeout", reason="it took too long (7200 s)")
         assert bench.replies == [found]
         assert clock.time >= began + 7_200
-    assert list_open_queries(tmp_path / "queries", {1}) == []
+    assert list_open_queries(Mailbox(tmp_path / "i.db", "queries"), {1}) == []
 
 
 async def test_without_a_desk_nobody_can_say_yes(tmp_path: Path) -> None:
@@ -138,8 +143,8 @@ async def test_a_question_ends_with_its_dispatch(tmp_path: Path) -> None:
         bench.carrier.send([ask()])
         await waiting(tmp_path)
         bench.carrier.settle(1)
-    assert list_open_queries(tmp_path / "queries", {1}) == []
-    closed = find_reply(tmp_path / "queries", "1.1")
+    assert list_open_queries(Mailbox(tmp_path / "i.db", "queries"), {1}) == []
+    closed = find_reply(Mailbox(tmp_path / "i.db", "queries"), "1.1")
     assert closed is not None
     assert (closed.decision, closed.by) == ("reject", "the end of its dispatch")
     assert gone(int(await appears(tmp_path / "notes" / "pid")))
@@ -147,7 +152,7 @@ async def test_a_question_ends_with_its_dispatch(tmp_path: Path) -> None:
 
 async def test_an_answer_to_an_earlier_agent_is_none_to_this_one(tmp_path: Path) -> None:
     """Interlock was killed while a question waited; then somebody said yes to it."""
-    folder = tmp_path / "queries"
+    folder = Mailbox(tmp_path / "i.db", "queries")
     write_query(folder, AgentQuery("1.1", 1, 1, "A", "work", "worker", "May it?", ("allow",), 1.0))
     write_query(folder, AgentQuery("1.2", 1, 1, "A", "work", "worker", "May it?", ("allow",), 1.0))
     write_reply(folder, QueryReply("1.1", "allow", "", "ann", 2.0))
@@ -162,13 +167,17 @@ async def test_an_answer_to_an_earlier_agent_is_none_to_this_one(tmp_path: Path)
 
 async def test_a_flood_of_wishes_asks_a_human_a_few_times_only(tmp_path: Path) -> None:
     clock = SystemClock()
-    broker = PermissionBroker(QueryBroker(tmp_path / "queries"), clock, 600.0)
+    broker = PermissionBroker(QueryBroker(Mailbox(tmp_path / "i.db", "queries")), clock, 600.0)
     agent = make_acp_agent(tmp_path, "permission_flood", ROGUE, clock, broker=broker)
     found = await reply_of(agent)
     assert found.reason == "it asked for permission more than 200 times"
-    asked = [each.name for each in (tmp_path / "queries").iterdir() if "reply" not in each.name]
+    asked = [
+        each.name
+        for each in Mailbox(tmp_path / "i.db", "queries").list_names()
+        if "reply" not in each.name
+    ]
     assert len(asked) == 20
-    assert list_open_queries(tmp_path / "queries", {1}) == []
+    assert list_open_queries(Mailbox(tmp_path / "i.db", "queries"), {1}) == []
 
 
 def test_the_strictest_word_counts() -> None:

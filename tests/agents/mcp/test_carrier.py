@@ -26,6 +26,7 @@ from interlock.agents.queries import QueryBroker
 from interlock.engine.case import RefusedAnswer, Usage
 from interlock.engine.circuit import Step
 from interlock.engine.shape import ANYTHING
+from interlock.journal.mailbox import Mailbox
 from interlock.system.errors import SourceError
 
 STEPS = {
@@ -45,7 +46,7 @@ class WorkerBench:
         numbers = count(1)
         self.clock = FakeClock()
         self.delivered: list[Reply] = []
-        queries = QueryBroker(folder / "queries")
+        queries = QueryBroker(Mailbox(folder / "i.db", "queries"))
         nonce = lambda: f"{next(numbers):x}"  # noqa: E731
         self.carrier = McpCarrier(folder / "pull", queries, self.clock, nonce)
         self.refusal: RefusedAnswer | None = None

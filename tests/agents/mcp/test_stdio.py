@@ -21,6 +21,7 @@ from interlock.agents.mcp.socket import CoordinatorClient
 from interlock.agents.mcp.stdio import HANDSHAKES, Handshake
 from interlock.agents.mcp.worker import Worker
 from interlock.agents.queries import QueryBroker
+from interlock.journal.mailbox import Mailbox
 
 ME = {"name": "me", "version": "1"}
 
@@ -77,7 +78,13 @@ async def said_by_the_sdk(lines: list[str], folder: Path) -> list[Any]:
             yield line
         await paper.full.wait()
 
-    server = build_server(Worker(CoordinatorClient(folder, "me"), QueryBroker(folder), _Nothing()))
+    server = build_server(
+        Worker(
+            CoordinatorClient(folder, "me"),
+            QueryBroker(Mailbox(folder / "i.db", "queries")),
+            _Nothing(),
+        )
+    )
     given = cast("anyio.AsyncFile[str]", source())
     async with stdio_server(given, cast("anyio.AsyncFile[str]", paper)) as (received, result):
         await server.run(received, result, server.create_initialization_options())

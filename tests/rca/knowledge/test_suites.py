@@ -1,7 +1,9 @@
 """Suites as they stand, with all that is known about their cases, asked or not."""
 
+import sqlite3
 from collections import Counter
 from pathlib import Path
+from typing import cast
 
 import pytest
 from tests.world.analysis_world import AnalysisWorld, launch, make_failure, write_script
@@ -16,7 +18,6 @@ from tests.world.suite_database import (
     triaged,
 )
 
-from interlock.journal.sqlite import sqlite_connection
 from interlock.rca.config import RcaConfig
 from interlock.rca.effects import Closed
 from interlock.rca.knowledge.causes import find_rca
@@ -212,7 +213,8 @@ def test_many_cases_of_a_cause_do_not_make_the_question_dearer(tmp_path: Path) -
         with room.reading() as connection:
             assert count_cases_of_rca(connection, 1) == count
             steps = Counter[str]()
-            sqlite_connection(connection).set_progress_handler(lambda: steps.update("x"), 1)  # noqa: B023
+            raw = cast(sqlite3.Connection, connection.raw)
+            raw.set_progress_handler(lambda: steps.update("x"), 1)  # noqa: B023
             assert not has_agreed_cause(connection, 1)
             prices.append(steps.total())
     assert prices[0] == prices[1] > 0

@@ -24,8 +24,9 @@ from interlock.engine.circuit import CRASH, RATE_LIMIT, UNREADABLE
 from interlock.journal import queue, queue_worker
 from interlock.journal.address import PostgresAddress
 from interlock.journal.events import Report
-from interlock.journal.postgres import PostgresConnection, read_server_revision
+from interlock.journal.postgres import PostgresConnection
 from interlock.journal.queue_worker import BeatAnswer, Taken, WorkerIdentity, WrittenReply
+from interlock.journal.schema import read_versions
 from interlock.system.errors import InterlockError, StoreError
 
 BEATS = 5
@@ -173,7 +174,7 @@ class WorkerHost:
                 f"{self._address}: a worker needs the server itself, not a pooler between: name "
                 "the server's own port"
             )
-        if read_server_revision(server) is None:
+        if not read_versions(server):
             raise StoreError(
                 f"there is no journal in {self._address} yet: run 'interlock init-db' first"
             )

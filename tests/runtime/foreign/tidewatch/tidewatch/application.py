@@ -54,9 +54,8 @@ class TideHooks(DefaultHooks):
         self, case_no: int, case: Case, decision: Decision, data: Mapping[str, Any], by: str
     ) -> Sequence[Effect]:
         def write(connection: Any, at: float) -> None:
-            connection.execute("create table if not exists tide_log (line text not null)")
             line = f"{case.case_id} {case.step} {decision.to}"
-            connection.execute("insert into tide_log values (?)", (line,))
+            connection.execute("insert into tide_log (line) values (?)", (line,))
 
         return [write]
 
@@ -83,7 +82,7 @@ class Tidewatch(Application):
         )
 
     def report(self, connection: Any, run: Any) -> str:
-        lines = connection.exec_driver_sql("select line from tide_log order by rowid")
+        lines = connection.raw.execute("select line from tide_log order by line_id")
         return "\n".join(["# Tides", "", *(f"- {line}" for (line,) in lines), ""])
 
 

@@ -1,0 +1,1 @@
+CREATE TABLE tide_log (line_id BIGSERIAL NOT NULL, line TEXT NOT NULL, PRIMARY KEY (line_id));
