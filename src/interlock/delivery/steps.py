@@ -7,7 +7,7 @@ one that holds the reported file. `event` names the rule in logs.
 """
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from interlock.engine.circuit import Circuit
 from interlock.system.errors import CircuitError
@@ -53,12 +53,6 @@ INSPECTED_FOR: Final = {
     "health-auditor": (HEALTH_CHECK,),
 }
 """Whose findings a judge is shown: our own steps that inspected the work before."""
-
-
-def read_diff_findings(inspection: Mapping[str, Any]) -> tuple[str, ...]:
-    """What was noticed in a change, by the answer of a step that inspected it. Answers of older
-    runs have it under another name."""
-    return tuple(map(str, inspection.get("diff_findings", inspection.get("tells", ()))))
 
 
 VERDICT, BY, WAITS, EVENT = "verdict", "by", "waits", "event"
