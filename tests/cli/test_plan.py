@@ -16,7 +16,7 @@ BAD = f"""\
 ### Task a: First
 **Work**: Do.
 **Acceptance Criteria**:
-- The code is clean
+- Clean code
 **Blocked By**: b
 
 ### Task b: Second
@@ -31,8 +31,8 @@ BAD = f"""\
 SAID = """\
 bad.md:9: error plan.cycle: these tasks block each other in a cycle: a → b → a; \
 remove one of these blockers
-bad.md:9: warning criteria.vague: the criterion 'The code is clean' of task 'a' cannot be tested: \
-'clean' cannot be measured; name a command, a value, a file or a number
+bad.md:9: warning criteria.short: the criterion 'Clean code' of task 'a' says too little; \
+name a command, a value, a file or a number
 bad.md:15: error criteria.missing: task 'b' has no acceptance criteria, so nobody can tell when it \
 is done; list what must be true, or pass --allow-untestable
 bad.md:15: error task.unknown-blocker: task 'b' is blocked by 'x', which is not a task of this \

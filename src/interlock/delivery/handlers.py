@@ -50,12 +50,9 @@ class CheckHandler:
         merging: MergeHandler,
         conflicts_of: Callable[[str], frozenset[str]],
         open_tasks: Callable[[], Mapping[str, tuple[str, ...]]],
-        *,
-        asks_about_moves: bool = True,
     ) -> None:
         """`conflicts_of` are the files a task reported as in conflict, `open_tasks` the files of
-        all open tasks. `asks_about_moves` says whether the circuit asks a human about branches of
-        the user that moved."""
+        all open tasks."""
         self.diffs: dict[str, Diff] = {}
         self._commits: dict[str, tuple[str, str]] = {}
         self._environment = environment
@@ -63,7 +60,6 @@ class CheckHandler:
         self._merging = merging
         self._conflicts_of = conflicts_of
         self._open_tasks = open_tasks
-        self._asks_about_moves = asks_about_moves
 
     async def __call__(self, ask: Ask, case: Case) -> dict[str, Any]:
         tree = await asyncio.to_thread(self._environment.tree_of, case.case_id, ask.step)
@@ -90,14 +86,7 @@ class CheckHandler:
         moves = claim_moves(workspace, case.case_id, lambda name: name in others)
         if not moves:
             return {}
-        text = describe_moves(workspace, moves)
-        if not self._asks_about_moves:
-            # A run keeps the circuit it began with, and an older one takes this for failed checks.
-            raise SourceError(
-                "a branch of yours moved, and this run began with an Interlock that could not ask"
-                f" you about it: put it back, or start the plan again with --new. {text}"
-            )
-        text += "\n\nAnswer when the branch is as you want it."
+        text = f"{describe_moves(workspace, moves)}\n\nAnswer when the branch is as you want it."
         return {
             "moved": msgspec.to_builtins(moves),
             "ok": False,

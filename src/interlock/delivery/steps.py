@@ -29,8 +29,8 @@ RECRUIT: Final = "RECRUIT"
 CLARIFY: Final = "CLARIFY"
 INFRA_GATE: Final = "INFRA_GATE"
 
-PROGRAMS: Final = ("worktrees", "checks", "merge", "workshop")
-"""The roles that our own code plays; the last is what older runs call the first."""
+PROGRAMS: Final = ("worktrees", "checks", "merge")
+"""The roles that our own code plays."""
 WRITERS: Final = ("developer", "remediation", "expert-maker")
 """The roles that change files; all others only read."""
 GATES: Final = (CLARIFY, INFRA_GATE)
@@ -60,27 +60,10 @@ OBJECTS, ACCEPTS = "objects", "accepts"
 ANY, HOLDER = "any", "holder"
 _VALUES: Final = {VERDICT: (OBJECTS, ACCEPTS), WAITS: (ANY, HOLDER)}
 
-_UNTAGGED: Final[Mapping[str, Mapping[str, str]]] = {
-    "waits": {WAITS: ANY},
-    "conflict": {WAITS: HOLDER},
-    "violated": {VERDICT: OBJECTS, BY: "checks"},
-    "nothing": {VERDICT: OBJECTS, BY: "checks"},
-    "failing": {VERDICT: OBJECTS, BY: "checks"},
-    "checked": {VERDICT: ACCEPTS, BY: "checks"},
-    "rework-review": {VERDICT: OBJECTS, BY: "critic"},
-    "reviewed": {VERDICT: ACCEPTS, BY: "critic"},
-    "rework-audit": {VERDICT: OBJECTS, BY: "auditor"},
-    "audited": {VERDICT: ACCEPTS, BY: "auditor"},
-    "unmerged": {VERDICT: OBJECTS, BY: "merge"},
-}
-"""What rules meant before they had tags, by id: for circuits that were stored or copied then."""
-
 
 def read_rule_tags(circuit: Circuit) -> Mapping[str, Mapping[str, str]]:
-    """The tags of every rule, by its id. CircuitError if a value is not known."""
+    """Return the tags of every rule by its id; raise CircuitError if a value is not known."""
     tags = {rule.id: rule.tags for rule in circuit.rules}
-    if not any(name in each for each in tags.values() for name in _VALUES):
-        return _UNTAGGED
     for rule_id, each in tags.items():
         for name, values in _VALUES.items():
             if name in each and each[name] not in values:
