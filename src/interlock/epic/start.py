@@ -11,20 +11,18 @@ from typing import Any, Final
 
 import msgspec
 
-from interlock.agents.worker.exchange import is_worker
 from interlock.api.circuits import Circuit
 from interlock.api.project import Project
 from interlock.api.work import RunResult, load_circuit, work_on_run
 from interlock.engine.circuit import HUMAN
 from interlock.epic.application import PilotCarrier
-from interlock.epic.checkpoints.place import StateFolder, find_state_folder
+from interlock.epic.checkpoints.place import find_state_folder
 from interlock.epic.checkpoints.record import check_epic_id
 from interlock.epic.checkpoints.store import Checkpoints, LockedError, hold_epic_lock
 from interlock.epic.config import EpicConfig, EpicSettings, EpicTables, check_settings
 from interlock.epic.epic_file import EpicText, read_epic
 from interlock.epic.hooks import EpicHooks
 from interlock.epic.report import EpicReport, build_report
-from interlock.epic.sessions.user_tree import record_tree
 from interlock.journal.address import make_absolute
 from interlock.journal.connection import Connection
 from interlock.journal.runs import (
@@ -40,7 +38,6 @@ from interlock.runtime.application import RunSetup
 from interlock.runtime.settings import RunConfig, Settings
 from interlock.system.errors import SourceError, StoreError, UsageError
 from interlock.system.files import read_text
-from interlock.system.git_remote import check_remote
 
 _SUFFIXES: Final = (".md", ".markdown", ".yaml", ".yml")
 _FOLDERS: Final = ("docs/epics", "docs/sprint-artifacts/epics", "epics")
@@ -101,7 +98,7 @@ def work_on_epic(
         held.enter_context(hold_epic_lock(place, epic_id))
         connection = held.enter_context(_open_database(project))
         open_hook = _plan_hook(project, held, config.settings, options.hook)
-        run, run_config = _begin_or_continue(project, connection, config, options, place)
+        run, run_config = _begin_or_continue(project, connection, config, options)
 
         def change_setup(setup: RunSetup) -> RunSetup:
             for carrier in setup.carriers.values():
@@ -152,7 +149,6 @@ def _begin_or_continue(
     connection: Connection,
     config: EpicConfig,
     options: EpicOptions,
-    place: StateFolder,
 ) -> tuple[Run, RunConfig]:
     """The epic's unfinished run, or a new one that remembers the flags of the one before."""
     fingerprint = hashlib.sha256(f"epic:{config.root}:{config.epic_id}".encode()).hexdigest()
@@ -164,7 +160,6 @@ def _begin_or_continue(
         else None
     )
     circuit, run_config = _build_run_config(project, options, before)
-    _check_workers(run_config.agents, config.settings.remote, place)
     if before and not config.fresh:
         kept = _read_stored_config(before)
         config = msgspec.structs.replace(
@@ -205,19 +200,6 @@ def _build_run_config(
         agents={**config.agents, **options.agents},
         budget={**config.budget, **options.budget},
     )
-
-
-def _check_workers(agents: Mapping[str, str], remote: str, place: StateFolder) -> None:
-    """UsageError if workers run the sessions, and cannot be sent the project's files."""
-    if not any(is_worker(words) for words in agents.values()):
-        return
-    if not remote:
-        raise UsageError(
-            "sessions are run by workers on other hosts, and there is no git remote to send them "
-            'the files: set remote = "ADDRESS" in [epic] of interlock.toml'
-        )
-    check_remote(remote)
-    record_tree(place)
 
 
 def _read_stored_config(before: RunConfig) -> EpicConfig:
