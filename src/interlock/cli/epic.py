@@ -22,9 +22,8 @@ from interlock.cli.output import (
     echo_table,
     open_project,
 )
-from interlock.epic.checkpoints.legacy import UnreadableCheckpoint
 from interlock.epic.checkpoints.place import find_state_folder
-from interlock.epic.checkpoints.record import Checkpoint
+from interlock.epic.checkpoints.record import Checkpoint, UnreadableCheckpoint
 from interlock.epic.checkpoints.store import Checkpoints, LockedError
 from interlock.epic.progress import set_story_status
 from interlock.epic.report import EpicReport, describe_checkpoint, describe_newest_run, load_case
