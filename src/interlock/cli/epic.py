@@ -86,12 +86,6 @@ IdleTimeout = Annotated[
     typer.Option("--idle-timeout", metavar="TIME", help="How long a session may be silent."),
 ]
 AskVia = Annotated[HumanChannel | None, typer.Option("--hitl", help="Where humans are asked.")]
-Hook = Annotated[
-    str | None,
-    typer.Option(
-        "--hook", metavar="[HOST:]PORT", help="Wait, and receive GitHub's webhooks at this address."
-    ),
-]
 
 _CODES = (
     "Exit: 0 complete, 1 fatal, 3 partial, 4 a human is asked, 5 budget spent, 10 paused to "
@@ -111,7 +105,6 @@ class SessionFlags(WaitFlags, frozen=True, kw_only=True):
     session_timeout: SessionTimeout = None
     idle_timeout: IdleTimeout = None
     hitl: AskVia = None
-    hook: Hook = None
     budget: Limits = None
 
     def to_options(self) -> EpicOptions:
@@ -123,7 +116,6 @@ class SessionFlags(WaitFlags, frozen=True, kw_only=True):
             session_timeout=self.session_timeout,
             idle_timeout=self.idle_timeout,
             hitl=self.hitl,
-            hook=self.hook,
             **self.choices,
         )
 

@@ -82,11 +82,8 @@ class Epic(Application):
         async def drive(ask: Ask) -> Reply:
             return await asyncio.to_thread(driver, ask)
 
-        environ = {
-            name: value for name, value in os.environ.items() if name != settings.hook_secret_env
-        }
         home = AgentHome(
-            agents_folder(db), Path(own.root), workspace_owner(db), environ, make_nonce
+            agents_folder(db), Path(own.root), workspace_owner(db), dict(os.environ), make_nonce
         )
         patience = parse_seconds(settings.hitl_timeout, "hitl_timeout")
         if settings.hitl == "github":
