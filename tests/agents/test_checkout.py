@@ -117,39 +117,6 @@ def test_what_the_set_up_leaves_is_nobodys_work(tmp_path: Path) -> None:
         scene.store.prepare(asks[1], 2)
 
 
-def test_what_was_not_committed_travels_uncommitted_and_some_folders_not_at_all(
-    tmp_path: Path,
-) -> None:
-    scene = Scene(tmp_path)
-    source = tmp_path / "source"
-    (source / "part" / "code.py").write_text("half\n")
-    git(source, "commit", "-qam", "not committed yet")
-    open_work = git(source, "rev-parse", "HEAD")
-    git(source, "push", "-q", str(scene.remote), f"HEAD:{PUSH}-open")
-    plain = scene.ask(commit=open_work, ref=f"{PUSH}-open", head=scene.base, inside="")
-    (checkout,) = plain.execution.checkouts
-    checkout = msgspec.structs.replace(checkout, apart=(".state", "logs"))
-    execution = msgspec.structs.replace(plain.execution, checkouts=(checkout,))
-    ask, tree = scene.store.prepare(msgspec.structs.replace(plain, execution=execution), 1)
-    assert tree is not None
-    here = Path(ask.execution.folder)
-    assert git(here, "rev-parse", "HEAD") == scene.base
-    assert git(here, "status", "--porcelain") == "M part/code.py"
-    for name in (".state/one", "logs/x.log", "new.py"):
-        (here / name).parent.mkdir(exist_ok=True)
-        (here / name).write_text("x\n")
-    (here / ".gitignore").write_text("logs/\n")
-    reply = scene.store.record(tree, ask, Reply(7))
-    tree.release()
-    assert reply.pushed is not None
-    assert reply.pushed.head == scene.base
-    assert scene.show(reply.pushed.commit) == {
-        ".gitignore": "logs/",
-        "new.py": "x",
-        "part/code.py": "half",
-    }
-
-
 def test_a_ref_is_made_once_and_a_second_fence_has_another(tmp_path: Path) -> None:
     scene = Scene(tmp_path)
     ask, tree = scene.store.prepare(scene.ask(), 1)

@@ -1,6 +1,5 @@
 """What may not pass in silence: weakened tests, work beside the task, branches of the user's."""
 
-import shutil
 from pathlib import Path
 
 import pytest
@@ -17,10 +16,7 @@ from tests.world.delivery_world import (
     task,
 )
 
-import interlock.delivery
 from interlock.agents.carrier import Ask
-from interlock.api.inspect import explain_case
-from interlock.journal.database import open_reader
 
 EMPTIED = TEST.replace("self.assertEqual(calc.add(1, 2), 3)", "calc.add(1, 2)")
 
@@ -106,33 +102,6 @@ def test_a_branch_of_the_users_that_moved_is_held_for_a_human(
     assert git(project.repo, "rev-parse", "main") == before
     project.answer(text="put back")
     assert project.work() == "done"
-
-
-def test_a_run_of_an_older_circuit_does_not_take_a_moved_branch_for_failed_checks(
-    tmp_path: Path,
-) -> None:
-    """It cannot ask a human about it: the steps that see it fail, and say what to do."""
-    project = DeliveryWorld(tmp_path, plan(task("sub")))
-    older = project.folder / "circuits" / "delivery"
-    shutil.copytree(Path(interlock.delivery.__file__).parent / "prompts", older / "prompts")
-    text = (Path(interlock.delivery.__file__).parent / "circuit.yaml").read_text()
-    start, end = text.index("  - id: branch-moved"), text.index("  - id: violated")
-    old = (text[:start] + text[end:]).replace("        moved: {type: array}\n", "")
-    (older / "circuit.yaml").write_text(old)
-    project.begin()
-
-    def astray(ask: Ask, folder: Path) -> str:
-        (project.repo / "mine.py").write_text("mine = 1\n")
-        project.commit("I was here")
-        return develop(ask, folder)
-
-    status = project.work({"developer": astray})
-    assert "checks-failed" not in project.rules("sub")
-    assert git(project.repo, "branch", "--list", "interlock/*") == ""
-    with open_reader(project.db) as connection:
-        output = explain_case(connection, "sub", None)
-    assert "put it back, or start the plan again with --new" in str(output)
-    assert status != "done"
 
 
 def test_a_branch_that_the_user_moved_themselves_is_asked_about_once(tmp_path: Path) -> None:

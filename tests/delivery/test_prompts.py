@@ -60,7 +60,7 @@ def hostile(step: str, text: str) -> str:
         changed=lines,
         diff=text * 9,
         checks=lines,
-        diff_findings=lines,
+        weakened_tests=lines,
         owed=lines,
         snapshot=text,
         claims=lines,

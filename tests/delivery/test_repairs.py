@@ -8,7 +8,7 @@ from tests.world import messages
 from tests.world.delivery_world import Agent, DeliveryWorld, audit, develop, plan, ready, task
 
 from interlock.agents.carrier import Ask
-from interlock.delivery.plan.yaml import CheckText
+from interlock.delivery.checks.records import CheckText
 
 HEALTHY = says(messages.healthy())
 TOOL = "| Tool | ALL | `sh tool.sh` | 0 | the project's own tool |\n"

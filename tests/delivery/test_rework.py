@@ -181,18 +181,3 @@ def test_strict_answers_carry_the_mark_of_their_dispatch(tmp_path: Path) -> None
     assert "merged" not in project.rules("sub")
     project.answer(text="again")
     assert project.work(good, thresholds=limits) == "done"
-
-
-def test_secrets_in_the_change_reach_the_critic(tmp_path: Path) -> None:
-    project = DeliveryWorld(tmp_path, plan(task("sub")))
-    project.begin()
-
-    def careless(ask: Ask, folder: Path) -> str:
-        result = develop(ask, folder)
-        (folder / "setup.py").write_text("KEY = 'AKIA" + "IOSFODNN7EXAMPLF'\n# TODO: later\n")
-        return result
-
-    assert project.work({"developer": careless}) == "done"
-    critic = project.prompts("sub", "REVIEW")[0]
-    assert "setup.py:1:" in critic
-    assert "setup.py:2:" in critic

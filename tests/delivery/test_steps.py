@@ -1,10 +1,10 @@
-"""The tags of delivery's rules: today's circuit, one stored before tags, and unknown values."""
+"""The tags of delivery's rules: a user's own, and unknown values."""
 
 import msgspec
 import pytest
 from tests.delivery.briefs import CIRCUIT
 
-from interlock.delivery.steps import EVENT, read_rule_tags
+from interlock.delivery.steps import read_rule_tags
 from interlock.engine.circuit import Circuit
 from interlock.system.errors import CircuitError
 
@@ -15,16 +15,6 @@ def retagged(**tags: dict[str, str]) -> Circuit:
         msgspec.structs.replace(rule, tags=tags.get(rule.id, {})) for rule in CIRCUIT.rules
     )
     return msgspec.structs.replace(CIRCUIT, rules=rules)
-
-
-def test_a_circuit_stored_before_tags_means_the_same() -> None:
-    """But for the names of events in logs, which it never had."""
-    today = {
-        rule_id: tags
-        for rule_id, tags in read_rule_tags(CIRCUIT).items()
-        if tags and EVENT not in tags
-    }
-    assert read_rule_tags(retagged()) == today
 
 
 def test_a_users_own_tags_count_alone() -> None:

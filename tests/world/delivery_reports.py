@@ -71,7 +71,7 @@ def make_report(word: str = "complete", text: str = "", **more: Any) -> TaskRepo
             make_statement("refuted", f"Lint{text}"),
             make_statement("unchecked"),
         ),
-        "diff_findings": (f"a.py:1: a print{text}",),
+        "weakened_tests": (f"a.py:1: a print{text}",),
         "violations": (f"moved main{text}",),
         "tokens": 1200,
         "money": 0.5,

@@ -27,8 +27,6 @@ class Checkout(msgspec.Struct, frozen=True, gc=False):
     remote: str
     """A git remote that both hosts reach."""
     commit: str
-    head: str = ""
-    """What the branch names, if `commit` is that with files on top which nobody has committed."""
     ref: str = ""
     """What names the commit there; empty if it is fetched by its own name."""
     folder: str = ""
@@ -43,8 +41,6 @@ class Checkout(msgspec.Struct, frozen=True, gc=False):
     push: str = ""
     """The beginning of the ref to which the agent's work goes, followed by the fence; empty if
     nothing is to be kept."""
-    apart: tuple[str, ...] = ()
-    """Folders in it whose files are nobody's work, unless somebody commits them."""
 
 
 class PushedWork(msgspec.Struct, frozen=True, gc=False):
@@ -52,9 +48,6 @@ class PushedWork(msgspec.Struct, frozen=True, gc=False):
 
     ref: str
     commit: str
-    head: str = ""
-    """The commit that the agent left checked out. Where that is not `commit`, it is its parent, and
-    the agent had not committed all its files."""
 
 
 class ExecutionContext(msgspec.Struct, frozen=True, gc=False):
@@ -74,10 +67,6 @@ class ExecutionContext(msgspec.Struct, frozen=True, gc=False):
     """More folders that the agent may read."""
     checkouts: tuple[Checkout, ...] = ()
     """For agents on other hosts; the one with a branch is where the agent works."""
-    application: str = ""
-    """The application whose own carrier must ask the agent; empty if the agent's plain one does."""
-    parcel: bytes = b""
-    """What the application gives that carrier, on whatever host it is."""
 
 
 NO_CONTEXT = ExecutionContext()

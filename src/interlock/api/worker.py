@@ -36,7 +36,6 @@ from interlock.journal.events import Report
 from interlock.journal.queue import describe_queue
 from interlock.journal.queue import list_workers as read_workers
 from interlock.journal.queue_worker import WorkerIdentity
-from interlock.runtime.application import find_application
 from interlock.runtime.settings import open_query_broker
 from interlock.system.clock import SystemClock
 from interlock.system.errors import UsageError
@@ -99,8 +98,7 @@ class Worker:
         self._report = report
         self._loop: asyncio.AbstractEventLoop | None = None
         self._starting = threading.Lock()
-        context = _build_context(project, self._address)
-        agents = _build_agents(roles, context)
+        agents = _build_agents(roles, _build_context(project, self._address))
         self.identity = WorkerIdentity(
             worker_id=uuid.uuid4().hex,
             name=name or socket.gethostname(),
@@ -120,9 +118,6 @@ class Worker:
             report,
             checkouts=CheckoutStore(beside(self._address, "checkouts").resolve()),
             grace=grace,
-            make_carrier=lambda application, role: find_application(
-                application
-            ).build_worker_carrier(roles[role], msgspec.structs.replace(context, roles=(role,))),
             read_liveness=self._read_liveness,
             ended=ended,
         )

@@ -68,7 +68,7 @@ deliver = typer.Typer(
 )
 app.add_typer(deliver)
 
-PlanFile = Annotated[Path, typer.Argument(metavar="PLAN", help="The plan, as Markdown or YAML.")]
+PlanFile = Annotated[Path, typer.Argument(metavar="PLAN", help="The plan, as Markdown.")]
 Repo = Annotated[
     Path, typer.Option("--repo", metavar="PATH", help="The repository; default: this folder.")
 ]

@@ -22,9 +22,8 @@ from interlock.cli.output import (
     echo_table,
     open_project,
 )
-from interlock.epic.checkpoints.legacy import UnreadableCheckpoint
 from interlock.epic.checkpoints.place import find_state_folder
-from interlock.epic.checkpoints.record import Checkpoint
+from interlock.epic.checkpoints.record import Checkpoint, UnreadableCheckpoint
 from interlock.epic.checkpoints.store import Checkpoints, LockedError
 from interlock.epic.progress import set_story_status
 from interlock.epic.report import EpicReport, describe_checkpoint, describe_newest_run, load_case
@@ -87,12 +86,6 @@ IdleTimeout = Annotated[
     typer.Option("--idle-timeout", metavar="TIME", help="How long a session may be silent."),
 ]
 AskVia = Annotated[HumanChannel | None, typer.Option("--hitl", help="Where humans are asked.")]
-Hook = Annotated[
-    str | None,
-    typer.Option(
-        "--hook", metavar="[HOST:]PORT", help="Wait, and receive GitHub's webhooks at this address."
-    ),
-]
 
 _CODES = (
     "Exit: 0 complete, 1 fatal, 3 partial, 4 a human is asked, 5 budget spent, 10 paused to "
@@ -112,7 +105,6 @@ class SessionFlags(WaitFlags, frozen=True, kw_only=True):
     session_timeout: SessionTimeout = None
     idle_timeout: IdleTimeout = None
     hitl: AskVia = None
-    hook: Hook = None
     budget: Limits = None
 
     def to_options(self) -> EpicOptions:
@@ -124,7 +116,6 @@ class SessionFlags(WaitFlags, frozen=True, kw_only=True):
             session_timeout=self.session_timeout,
             idle_timeout=self.idle_timeout,
             hitl=self.hitl,
-            hook=self.hook,
             **self.choices,
         )
 

@@ -13,12 +13,12 @@ import typer
 from interlock.cli.app import ExitCode
 from interlock.cli.epic import EpicArgument, EpicId, epic, find_epic_id, open_checkpoints
 from interlock.cli.output import Json, echo, echo_json, echo_note, echo_table
-from interlock.epic.checkpoints.legacy import UnreadableCheckpoint
 from interlock.epic.checkpoints.record import (
     ActionType,
     Checkpoint,
     NextAction,
     StatedPosition,
+    UnreadableCheckpoint,
     apply_position,
 )
 from interlock.epic.checkpoints.store import LoadedCheckpoint
@@ -76,7 +76,6 @@ def show(name: EpicArgument = None, epic_id: EpicId = None, json: Json = False) 
                 "found": True,
                 "epic_id": wanted,
                 "path": str(found.path),
-                "shape": found.shape,
                 "fell_back": found.fell_back,
                 "notices": found.notices,
                 "checkpoint": msgspec.to_builtins(found.checkpoint),

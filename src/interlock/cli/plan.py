@@ -1,6 +1,5 @@
 """Verbs about plans: plan check and plan show. Reads one file and changes nothing."""
 
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -22,17 +21,10 @@ app.add_typer(plan, name="plan")
 _SHOWN_IDS = 12
 _SHOWN_TITLE = 48
 
-PlanFile = Annotated[Path, typer.Argument(metavar="FILE", help="The plan: plan.md or plan.yaml.")]
+PlanFile = Annotated[Path, typer.Argument(metavar="FILE", help="The plan, as Markdown.")]
 Untestable = Annotated[
     bool, typer.Option("--allow-untestable", help="Tasks may lack acceptance criteria.")
 ]
-
-
-class PlanFormat(StrEnum):
-    """How a plan can be written."""
-
-    MARKDOWN = "markdown"
-    YAML = "yaml"
 
 
 @plan.command()
@@ -60,19 +52,11 @@ def check(file: PlanFile, allow_untestable: Untestable = False, json: Json = Fal
 
 
 @plan.command()
-def show(
-    file: PlanFile,
-    as_: Annotated[
-        PlanFormat | None, typer.Option("--as", help="Write the plan itself, in this form.")
-    ] = None,
-    json: Json = False,
-) -> None:
+def show(file: PlanFile, json: Json = False) -> None:
     """A plan's phases, graph and critical path, and what can start now."""
     read = _load_plan(file)
     if json:
-        echo_json({"file": str(file), **_plan_fields(read), **_render_plan(file, as_)})
-    elif as_:
-        echo(_render_plan(file, as_)["text"].rstrip())
+        echo_json({"file": str(file), **_plan_fields(read)})
     else:
         for line in _format_plan(read):
             echo(line)
@@ -81,17 +65,12 @@ def show(
 def _load_plan(file: Path) -> "Plan":
     """The plan, with the checks and environments of the project it is read in."""
     from interlock.delivery.config import DeliveryTables
-    from interlock.delivery.plan.yaml import add_project_checks
+    from interlock.delivery.plan import read_plan
+    from interlock.delivery.plan.tables import add_project_checks
     from interlock.runtime.settings import read_settings
 
     tables = read_settings(Path()).read_tables(DeliveryTables)
-    return add_project_checks(_read_file(file), tables.check, tables.environment)
-
-
-def _read_file(file: Path) -> "Plan":
-    from interlock.delivery.plan import read_plan
-
-    return read_plan(file)
+    return add_project_checks(read_plan(file), tables.check, tables.environment)
 
 
 def _echo_findings(file: Path, read: "Plan", findings: "tuple[PlanFinding, ...]") -> None:
@@ -106,16 +85,6 @@ def _echo_findings(file: Path, read: "Plan", findings: "tuple[PlanFinding, ...]"
     else:
         found = plural(errors, "error", "errors"), plural(warnings, "warning", "warnings")
         echo(f"{tasks}: {', '.join(found)}{'' if errors else '; the plan can be delivered'}")
-
-
-def _render_plan(file: Path, form: PlanFormat | None) -> dict[str, Any]:
-    from interlock.delivery.plan.markdown import write_markdown
-    from interlock.delivery.plan.yaml import write_yaml_plan
-
-    if form is None:
-        return {}
-    read = _read_file(file)
-    return {"text": write_yaml_plan(read) if form == PlanFormat.YAML else write_markdown(read)}
 
 
 def _plan_fields(read: "Plan") -> dict[str, Any]:

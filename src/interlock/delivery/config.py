@@ -7,8 +7,8 @@ from typing import Literal
 
 import msgspec
 
+from interlock.delivery.checks.records import CheckText, EnvironmentText
 from interlock.delivery.checks.verdict import Policy
-from interlock.delivery.plan.yaml import CheckText, EnvironmentText
 
 Expand = Literal["auto", "always", "never"]
 

@@ -88,7 +88,7 @@ def plan_dry_run(
     from interlock.delivery.plan import plan as graph
     from interlock.delivery.plan import read_plan
     from interlock.delivery.plan.check import check_plan
-    from interlock.delivery.plan.yaml import add_project_checks
+    from interlock.delivery.plan.tables import add_project_checks
     from interlock.engine.verify import verify
     from interlock.runtime.agent_pool import PARALLEL
 

@@ -6,7 +6,7 @@ one dispatch, as after a crash, a handler finds what was done.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,11 +19,10 @@ from interlock.delivery import steps
 from interlock.delivery.checks import claims as claiming
 from interlock.delivery.checks import verdict as findings
 from interlock.delivery.checks.records import CheckResult
-from interlock.delivery.diff_findings import find_diff_issues
-from interlock.delivery.diff_findings.weakened import find_weakened_tests
 from interlock.delivery.inspection import TaskEnvironment, TreeInspection
 from interlock.delivery.merging import MergeHandler
 from interlock.delivery.plan.check import assess_task
+from interlock.delivery.weakened_tests import WeakenedTest, find_weakened_tests
 from interlock.delivery.worktrees.diff import Diff
 from interlock.delivery.worktrees.names import Violation
 from interlock.delivery.worktrees.snapshot import WriteSet, compare_write_set
@@ -51,12 +50,9 @@ class CheckHandler:
         merging: MergeHandler,
         conflicts_of: Callable[[str], frozenset[str]],
         open_tasks: Callable[[], Mapping[str, tuple[str, ...]]],
-        *,
-        asks_about_moves: bool = True,
     ) -> None:
         """`conflicts_of` are the files a task reported as in conflict, `open_tasks` the files of
-        all open tasks. `asks_about_moves` says whether the circuit asks a human about branches of
-        the user that moved."""
+        all open tasks."""
         self.diffs: dict[str, Diff] = {}
         self._commits: dict[str, tuple[str, str]] = {}
         self._environment = environment
@@ -64,7 +60,6 @@ class CheckHandler:
         self._merging = merging
         self._conflicts_of = conflicts_of
         self._open_tasks = open_tasks
-        self._asks_about_moves = asks_about_moves
 
     async def __call__(self, ask: Ask, case: Case) -> dict[str, Any]:
         tree = await asyncio.to_thread(self._environment.tree_of, case.case_id, ask.step)
@@ -91,14 +86,7 @@ class CheckHandler:
         moves = claim_moves(workspace, case.case_id, lambda name: name in others)
         if not moves:
             return {}
-        text = describe_moves(workspace, moves)
-        if not self._asks_about_moves:
-            # A run keeps the circuit it began with, and an older one takes this for failed checks.
-            raise SourceError(
-                "a branch of yours moved, and this run began with an Interlock that could not ask"
-                f" you about it: put it back, or start the plan again with --new. {text}"
-            )
-        text += "\n\nAnswer when the branch is as you want it."
+        text = f"{describe_moves(workspace, moves)}\n\nAnswer when the branch is as you want it."
         return {
             "moved": msgspec.to_builtins(moves),
             "ok": False,
@@ -133,14 +121,14 @@ class CheckHandler:
         verdict = await asyncio.to_thread(
             self._inspection.compare_with_baseline, tree.base, cells, results, diff
         )
-        diff_findings, weakened = await asyncio.to_thread(_read_findings, tree, diff)
+        weakened = await asyncio.to_thread(_find_weakened_tests, tree, diff)
         claims = self._compare_claims(ask.step, case, results, diff, tree)
         return {
             "ok": verdict.ok and not violations,
             "new_failures": list(verdict.reasons) if results else [],
             "unavailable": list(verdict.list_names("unavailable")),
             "violations": [each.sentence for each in violations],
-            "diff_findings": diff_findings,
+            "weakened_tests": [f"{each.path}:{each.line}: {each.sentence}" for each in weakened],
             "owed": [*_list_owed(is_repair, weakened, writes, diff)],
             "results": [findings.build_result_row(each) for each in results],
             "notes": list(verdict.notes),
@@ -201,46 +189,35 @@ def _record_work(tree: TaskTree, ask: Ask, case: Case) -> tuple[Snapshot, list[s
     return Snapshot(sha), notes
 
 
-def _read_findings(tree: TaskTree, diff: Diff) -> tuple[list[str], dict[str, str]]:
-    """What the text of the change itself shows: all findings as lines, and the first sentence
-    about each file with tests that became weaker."""
-    texts = _read_new_texts(tree.root, diff)
-    issues = find_diff_issues({file.path: file.added for file in diff.files}, texts)
+def _find_weakened_tests(tree: TaskTree, diff: Diff) -> tuple[WeakenedTest, ...]:
+    """Return the tests that assert less in the tree than before the change."""
     tested = [file for file in diff.files if has_tests(file.path)]
     old = {file.path: tree.read_old_text(file.path) for file in tested if file.status != "added"}
-    new = _read_new_texts(tree.root, Diff(tuple(tested)), also_unchanged=True)
-    weakened = find_weakened_tests(old, new)
-    lines = [f"{each.path}:{each.line}: {each.sentence}" for each in (*weakened, *issues)]
-    owed: dict[str, str] = {}
-    for finding in weakened:
-        owed.setdefault(finding.path, finding.sentence)
-    return lines, owed
+    return find_weakened_tests(old, _read_new_texts(tree.root, [file.path for file in tested]))
 
 
-def _read_new_texts(root: Path, diff: Diff, *, also_unchanged: bool = False) -> dict[str, str]:
-    """The new texts of the files that lines were added to, or of all that changed, as far as they
-    are text of a sane size."""
+def _read_new_texts(root: Path, names: Iterable[str]) -> dict[str, str]:
+    """Return the texts of the files that are still there, as far as they are of a sane size."""
     found: dict[str, str] = {}
-    for file in diff.files:
-        path = root / file.path
+    for name in names:
+        path = root / name
         try:
-            if (
-                (file.added or also_unchanged)
-                and path.stat().st_size <= _MOST_TEXT
-                and not path.is_symlink()
-            ):
-                found[file.path] = path.read_text(encoding="utf-8")
+            if path.stat().st_size <= _MOST_TEXT and not path.is_symlink():
+                found[name] = path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError):
             continue
     return found
 
 
 def _list_owed(
-    is_repair: bool, weakened: Mapping[str, str], writes: WriteSet, diff: Diff
+    is_repair: bool, weakened: Iterable[WeakenedTest], writes: WriteSet, diff: Diff
 ) -> Iterator[dict[str, str]]:
-    """Findings that a judge must answer before the work passes."""
+    """Yield the findings that a judge must answer before the work passes, one per file."""
     critic = "health-auditor" if is_repair else "critic"
-    for path, sentence in [*weakened.items()][:_MOST_OWED]:
+    first: dict[str, str] = {}
+    for each in weakened:
+        first.setdefault(each.path, each.sentence)
+    for path, sentence in [*first.items()][:_MOST_OWED]:
         yield {"judge": critic, "path": path, "sentence": sentence}
     # New tests belong to every task, wherever they stand.
     new_tests = {file.path for file in diff.files if file.status == "added" and is_test(file.path)}

@@ -80,12 +80,7 @@ class DeliveryHooks:
             environment, inspection, self._list_idle, self._list_waiting_for, notes.append
         )
         self._checking = CheckHandler(
-            environment,
-            inspection,
-            merging,
-            self._list_reported,
-            self._list_declared,
-            asks_about_moves="moved" in circuit.steps[steps.CHECK].shape.fields,
+            environment, inspection, merging, self._list_reported, self._list_declared
         )
         self.handlers = DeliveryHandlers(environment, clock, merging, self._checking, inspection)
         self._contexts = TaskContextBuilder(environment, self._checking, self.experts)

@@ -67,7 +67,7 @@ BLOCKS: Final = {
     "changed": ("changed files", 4_000),
     "diff": ("the change", 60_000),
     "checks": ("checks as we ran them", 8_000),
-    "diff_findings": ("what a machine noticed", 5_000),
+    "weakened_tests": ("tests that assert less", 5_000),
     "owed": ("findings to answer", 5_000),
     "claims": ("claims and what we found", 5_000),
     "trouble": ("what is broken", 8_000),
@@ -106,7 +106,7 @@ def build_parameters(*, case: Case, role: str, context: TaskContext) -> dict[str
     cut = {name: piece.cut for name, piece in pieces.items()} | {"feedback": points.cut}
     return {
         "identity": _build_identity(case, role, context),
-        "data": data | {"tells": data["diff_findings"]},  # as the prompts of older runs name it
+        "data": data,
         "feedback": {"shown": points.shown, "total": points.total},
         "signals": _format_signals(case, role, context),
         "fence": {"mark": fence.mark, "note": _describe_fence(fence)},
@@ -172,7 +172,7 @@ def _build_texts(case: Case, context: TaskContext) -> dict[str, str]:
         "diff": context.diff,
         "checks": _format_list(context.checks),
         "owed": _format_list(context.owed),
-        "diff_findings": _format_list(context.diff_findings),
+        "weakened_tests": _format_list(context.weakened_tests),
         "claims": _format_list(context.claims),
         "trouble": _format_trouble(case),
         "repair": _format_answer(_read_answer(case, _REPAIR)),

@@ -7,7 +7,7 @@ one that holds the reported file. `event` names the rule in logs.
 """
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from interlock.engine.circuit import Circuit
 from interlock.system.errors import CircuitError
@@ -29,8 +29,8 @@ RECRUIT: Final = "RECRUIT"
 CLARIFY: Final = "CLARIFY"
 INFRA_GATE: Final = "INFRA_GATE"
 
-PROGRAMS: Final = ("worktrees", "checks", "merge", "workshop")
-"""The roles that our own code plays; the last is what older runs call the first."""
+PROGRAMS: Final = ("worktrees", "checks", "merge")
+"""The roles that our own code plays."""
 WRITERS: Final = ("developer", "remediation", "expert-maker")
 """The roles that change files; all others only read."""
 GATES: Final = (CLARIFY, INFRA_GATE)
@@ -55,38 +55,15 @@ INSPECTED_FOR: Final = {
 """Whose findings a judge is shown: our own steps that inspected the work before."""
 
 
-def read_diff_findings(inspection: Mapping[str, Any]) -> tuple[str, ...]:
-    """What was noticed in a change, by the answer of a step that inspected it. Answers of older
-    runs have it under another name."""
-    return tuple(map(str, inspection.get("diff_findings", inspection.get("tells", ()))))
-
-
 VERDICT, BY, WAITS, EVENT = "verdict", "by", "waits", "event"
 OBJECTS, ACCEPTS = "objects", "accepts"
 ANY, HOLDER = "any", "holder"
 _VALUES: Final = {VERDICT: (OBJECTS, ACCEPTS), WAITS: (ANY, HOLDER)}
 
-_UNTAGGED: Final[Mapping[str, Mapping[str, str]]] = {
-    "waits": {WAITS: ANY},
-    "conflict": {WAITS: HOLDER},
-    "violated": {VERDICT: OBJECTS, BY: "checks"},
-    "nothing": {VERDICT: OBJECTS, BY: "checks"},
-    "failing": {VERDICT: OBJECTS, BY: "checks"},
-    "checked": {VERDICT: ACCEPTS, BY: "checks"},
-    "rework-review": {VERDICT: OBJECTS, BY: "critic"},
-    "reviewed": {VERDICT: ACCEPTS, BY: "critic"},
-    "rework-audit": {VERDICT: OBJECTS, BY: "auditor"},
-    "audited": {VERDICT: ACCEPTS, BY: "auditor"},
-    "unmerged": {VERDICT: OBJECTS, BY: "merge"},
-}
-"""What rules meant before they had tags, by id: for circuits that were stored or copied then."""
-
 
 def read_rule_tags(circuit: Circuit) -> Mapping[str, Mapping[str, str]]:
-    """The tags of every rule, by its id. CircuitError if a value is not known."""
+    """Return the tags of every rule by its id; raise CircuitError if a value is not known."""
     tags = {rule.id: rule.tags for rule in circuit.rules}
-    if not any(name in each for each in tags.values() for name in _VALUES):
-        return _UNTAGGED
     for rule_id, each in tags.items():
         for name, values in _VALUES.items():
             if name in each and each[name] not in values:

@@ -64,7 +64,7 @@ class TaskContext(msgspec.Struct, frozen=True, kw_only=True):
     diff: str = ""
     checks: tuple[str, ...] = ()
     """One line for each check in each environment, as we saw it."""
-    diff_findings: tuple[str, ...] = ()
+    weakened_tests: tuple[str, ...] = ()
     owed: tuple[str, ...] = ()
     """Findings that this judge must answer to pass the work."""
     claims: tuple[str, ...] = ()
@@ -244,7 +244,7 @@ class TaskContextBuilder:
             changed=diff.paths,
             diff=diff.patch,
             checks=tuple(map(_format_check, inspected.get("results", ()))),
-            diff_findings=steps.read_diff_findings(inspected),
+            weakened_tests=tuple(inspected.get("weakened_tests", ())),
             owed=tuple(list_unanswered(history, role)),
             claims=tuple(map(_format_claim, inspected.get("claims", ()))),
             expert=self._experts.read_text(wanted) if is_consulted else "",

@@ -19,7 +19,6 @@ from interlock.agents.cli.outcome import find_time_zone
 from interlock.agents.cli.profiles import PROFILE_NAMES, allow_writing, read_profile
 from interlock.agents.function import AsyncHandler, AsyncHandlerFunction
 from interlock.agents.registry import (
-    AgentContext,
     AgentSpec,
     agents_folder,
     cli_settings,
@@ -28,7 +27,6 @@ from interlock.agents.registry import (
     workspace_id,
     workspace_owner,
 )
-from interlock.agents.worker.carrier import WorkerCarrier
 from interlock.engine.circuit import HUMAN, Circuit
 from interlock.epic.approval.carrier import REVIEW, CheckpointedGate, IssueCarrier
 from interlock.epic.approval.issues import GithubIssue, Issues
@@ -38,11 +36,8 @@ from interlock.epic.config import EpicConfig, EpicSettings, parse_seconds
 from interlock.epic.driver import OWN_ROLES, EpicDriver, SignalLog
 from interlock.epic.hooks import GATES, NAMES, EpicHooks, GateQuestions
 from interlock.epic.progress import CheckpointUpdater
-from interlock.epic.sessions.carrier import SessionCarrier
+from interlock.epic.sessions.carrier import SessionCarrier, SessionLimits
 from interlock.epic.sessions.listen import AgentDialect, CliDialect, ExecDialect
-from interlock.epic.sessions.remote import RemoteSessionCarrier, SessionExchange
-from interlock.epic.sessions.transfer import SessionLimits
-from interlock.epic.sessions.worker import WorkerSessionCarrier
 from interlock.journal.connection import Connection
 from interlock.journal.database import find_address
 from interlock.journal.runs import Run
@@ -87,11 +82,8 @@ class Epic(Application):
         async def drive(ask: Ask) -> Reply:
             return await asyncio.to_thread(driver, ask)
 
-        environ = {
-            name: value for name, value in os.environ.items() if name != settings.hook_secret_env
-        }
         home = AgentHome(
-            agents_folder(db), Path(own.root), workspace_owner(db), environ, make_nonce
+            agents_folder(db), Path(own.root), workspace_owner(db), dict(os.environ), make_nonce
         )
         patience = parse_seconds(settings.hitl_timeout, "hitl_timeout")
         if settings.hitl == "github":
@@ -99,66 +91,17 @@ class Epic(Application):
             gate = CheckpointedGate(issues, updater, patience, issues.request_id)
         else:
             gate = CheckpointedGate(carriers[HUMAN], updater, patience)
-        sessions = self._build_session_carrier(
-            carriers.get(_SESSION), run, own, home, checkpoints, updater, clock
-        )
+        agents = run.options.get("agents", {})
+        words = str(agents.get(_SESSION) or agents.get("") or "")
+        dialect = build_dialect(words, bare=bool(settings.resume_prompt))
         ours: dict[str, Carrier] = {
             **dict.fromkeys(OWN_ROLES, PilotCarrier(drive, checkpoints.place, own.epic_id)),
-            _SESSION: sessions,
+            _SESSION: SessionCarrier(dialect, home, build_limits(settings), clock, updater),
             HUMAN: gate,
         }
         hooks = EpicHooks(own, updater, signals, questions, notes)
         timed = _set_gate_timeouts(circuit, patience)
         return RunSetup(timed, {**carriers, **ours}, hooks, unplaced=OWN_ROLES)
-
-    def _build_session_carrier(
-        self,
-        carrier: Carrier | None,
-        run: Run,
-        config: EpicConfig,
-        home: AgentHome,
-        checkpoints: Checkpoints,
-        updater: CheckpointUpdater,
-        clock: Clock,
-    ) -> Carrier:
-        """Who runs the sessions: an agent of this host, or workers on others."""
-        settings = config.settings
-        limits, bare = build_limits(settings), bool(settings.resume_prompt)
-        if not isinstance(carrier, WorkerCarrier):
-            agents = run.options.get("agents", {})
-            words = str(agents.get(_SESSION) or agents.get("") or "")
-            return SessionCarrier(build_dialect(words, bare), home, limits, clock, updater)
-        exchange = SessionExchange(
-            checkpoints,
-            updater,
-            application=self.name,
-            epic_id=config.epic_id,
-            remote=settings.remote,
-            setup=settings.setup,
-            workspace=home.owner.workspace,
-            notes=home.root,
-            limits=limits,
-            bare=bare,
-            clock=clock,
-        )
-        return RemoteSessionCarrier(
-            carrier,
-            exchange,
-            limits.backoff,
-            clock,
-            partial(home.owner.cleanup_orphans, clock, 2.0),
-        )
-
-    def build_worker_carrier(self, agent: str, context: AgentContext) -> Carrier:
-        """The carrier of sessions on a worker's host."""
-        home = AgentHome(
-            agents_folder(context.db).resolve(),
-            context.project.resolve(),
-            workspace_owner(context.db),
-            context.environment,
-            make_nonce,
-        )
-        return WorkerSessionCarrier(partial(build_dialect, agent), home, context.clock)
 
     def begin(self, *_words: Any, **_more: Any) -> int:
         raise SourceError("an epic is run with 'interlock epic run FILE', not with 'interlock run'")

@@ -31,12 +31,6 @@ class EpicSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     hitl_timeout: str = "24h"
     approvers: list[str] = []
     """Who may answer on GitHub; without a list, everyone with write access."""
-    hook_secret_env: str = "INTERLOCK_GITHUB_SECRET"  # noqa: S105 - a name
-    """The variable that holds the secret of GitHub's webhook."""
-    remote: str = ""
-    """The git remote by which sessions on workers get the project's files."""
-    setup: tuple[str, ...] = ()
-    """A command that prepares those files on a worker's host."""
     max_recoveries: int = 5
     git: dict[str, str] = {}
     """What to do about each state of git on resume: continue, stash, ask or refuse."""

@@ -16,8 +16,7 @@ from interlock.agents.carrier import Ask, Reply
 from interlock.agents.function import build_answer
 from interlock.engine.case import Case
 from interlock.epic import progress
-from interlock.epic.checkpoints.legacy import UnreadableCheckpoint
-from interlock.epic.checkpoints.record import Checkpoint, Epic, Story
+from interlock.epic.checkpoints.record import Checkpoint, Epic, Story, UnreadableCheckpoint
 from interlock.epic.checkpoints.store import Change, Checkpoints, LoadedCheckpoint
 from interlock.epic.config import EpicConfig
 from interlock.epic.recovery.git_state import read_git_work

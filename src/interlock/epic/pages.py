@@ -7,9 +7,8 @@ from jinja2 import PackageLoader
 from litestar import Response, get
 
 from interlock.api.project import Project
-from interlock.epic.checkpoints.legacy import UnreadableCheckpoint
 from interlock.epic.checkpoints.place import find_state_folder
-from interlock.epic.checkpoints.record import Checkpoint
+from interlock.epic.checkpoints.record import Checkpoint, UnreadableCheckpoint
 from interlock.epic.checkpoints.store import Checkpoints
 from interlock.epic.report import describe_newest_run
 from interlock.system.errors import InterlockError, NotFoundError

@@ -1,30 +1,26 @@
 """Start an epic or continue it: find its file, begin or find its run, and work on that."""
 
 import hashlib
-import os
 import socket
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
-from interlock.agents.worker.exchange import is_worker
 from interlock.api.circuits import Circuit
 from interlock.api.project import Project
 from interlock.api.work import RunResult, load_circuit, work_on_run
-from interlock.engine.circuit import HUMAN
 from interlock.epic.application import PilotCarrier
-from interlock.epic.checkpoints.place import StateFolder, find_state_folder
+from interlock.epic.checkpoints.place import find_state_folder
 from interlock.epic.checkpoints.record import check_epic_id
 from interlock.epic.checkpoints.store import Checkpoints, LockedError, hold_epic_lock
 from interlock.epic.config import EpicConfig, EpicSettings, EpicTables, check_settings
 from interlock.epic.epic_file import EpicText, read_epic
 from interlock.epic.hooks import EpicHooks
 from interlock.epic.report import EpicReport, build_report
-from interlock.epic.sessions.user_tree import record_tree
 from interlock.journal.address import make_absolute
 from interlock.journal.connection import Connection
 from interlock.journal.runs import (
@@ -38,9 +34,8 @@ from interlock.journal.runs import (
 )
 from interlock.runtime.application import RunSetup
 from interlock.runtime.settings import RunConfig, Settings
-from interlock.system.errors import SourceError, StoreError, UsageError
+from interlock.system.errors import SourceError, StoreError
 from interlock.system.files import read_text
-from interlock.system.git_remote import check_remote
 
 _SUFFIXES: Final = (".md", ".markdown", ".yaml", ".yml")
 _FOLDERS: Final = ("docs/epics", "docs/sprint-artifacts/epics", "epics")
@@ -56,7 +51,6 @@ class EpicOptions(msgspec.Struct, frozen=True, kw_only=True):
     session_timeout: str | None = None
     idle_timeout: str | None = None
     hitl: str | None = None
-    hook: str | None = None
     wait_for_humans: bool = False
     wait_for_limits: bool = True
 
@@ -100,8 +94,7 @@ def work_on_epic(
     with ExitStack() as held:
         held.enter_context(hold_epic_lock(place, epic_id))
         connection = held.enter_context(_open_database(project))
-        open_hook = _plan_hook(project, held, config.settings, options.hook)
-        run, run_config = _begin_or_continue(project, connection, config, options, place)
+        run, run_config = _begin_or_continue(project, connection, config, options)
 
         def change_setup(setup: RunSetup) -> RunSetup:
             for carrier in setup.carriers.values():
@@ -109,14 +102,14 @@ def work_on_epic(
                     carrier.is_locked = True
             if show_signal and isinstance(setup.hooks, EpicHooks):
                 setup.hooks.signals.show = show_signal
-            return open_hook(setup)
+            return setup
 
         result = work_on_run(
             connection,
             run,
             project.build_pool(load_circuit(run), run_config),
             display=project.display,
-            wait_for_humans=options.wait_for_humans or options.hook is not None,
+            wait_for_humans=options.wait_for_humans,
             wait_for_limits=options.wait_for_limits,
             change_setup=change_setup,
         )
@@ -152,7 +145,6 @@ def _begin_or_continue(
     connection: Connection,
     config: EpicConfig,
     options: EpicOptions,
-    place: StateFolder,
 ) -> tuple[Run, RunConfig]:
     """The epic's unfinished run, or a new one that remembers the flags of the one before."""
     fingerprint = hashlib.sha256(f"epic:{config.root}:{config.epic_id}".encode()).hexdigest()
@@ -164,7 +156,6 @@ def _begin_or_continue(
         else None
     )
     circuit, run_config = _build_run_config(project, options, before)
-    _check_workers(run_config.agents, config.settings.remote, place)
     if before and not config.fresh:
         kept = _read_stored_config(before)
         config = msgspec.structs.replace(
@@ -207,57 +198,8 @@ def _build_run_config(
     )
 
 
-def _check_workers(agents: Mapping[str, str], remote: str, place: StateFolder) -> None:
-    """UsageError if workers run the sessions, and cannot be sent the project's files."""
-    if not any(is_worker(words) for words in agents.values()):
-        return
-    if not remote:
-        raise UsageError(
-            "sessions are run by workers on other hosts, and there is no git remote to send them "
-            'the files: set remote = "ADDRESS" in [epic] of interlock.toml'
-        )
-    check_remote(remote)
-    record_tree(place)
-
-
 def _read_stored_config(before: RunConfig) -> EpicConfig:
     try:
         return msgspec.convert(before.application_config, EpicConfig)
     except msgspec.ValidationError as error:
         raise SourceError(f"the run's configuration cannot be read: {error}") from None
-
-
-def _plan_hook(
-    project: Project, held: ExitStack, settings: EpicSettings, word: str | None
-) -> Callable[[RunSetup], RunSetup]:
-    """A change of the setup that opens a door for GitHub's webhooks. Flags and secret are checked
-    now; the door opens once the agents are found, and closes with `held`."""
-    if word is None:
-        return lambda setup: setup
-    if settings.hitl != "github":
-        raise UsageError("--hook receives webhooks of GitHub issues: use it with --hitl github")
-    from interlock.epic.approval.carrier import CheckpointedGate, IssueCarrier
-    from interlock.epic.approval.webhook import (
-        PATH,
-        GithubHook,
-        WebhookGate,
-        parse_hook_address,
-        read_hook_secret,
-    )
-    from interlock.web.server import format_address, open_socket
-
-    host, port = parse_hook_address(word)
-    secret = read_hook_secret(os.environ, settings.hook_secret_env)
-
-    def open_hook(setup: RunSetup) -> RunSetup:
-        gate = setup.carriers[HUMAN]
-        issues = gate.inner if isinstance(gate, CheckpointedGate) else gate
-        if not isinstance(issues, IssueCarrier):
-            raise TypeError(f"{issues!r} does not use GitHub issues")
-        listening = held.enter_context(closing(open_socket(host, port, "--hook")))
-        project.display.note(f"webhooks come in at {format_address(listening)}{PATH}")
-        hook = GithubHook(secret, issues.is_watching, issues.wake)
-        carriers = {**setup.carriers, HUMAN: WebhookGate(gate, hook, listening)}
-        return msgspec.structs.replace(setup, carriers=carriers)
-
-    return open_hook

@@ -19,7 +19,6 @@ import msgspec
 
 from interlock.agents.carrier import NO_CONTEXT, Carrier, ExecutionContext
 from interlock.agents.files import NameFiles, name_files
-from interlock.agents.registry import AgentContext, build_agent
 from interlock.engine.case import Case, Decision, RefusedAnswer, Signal
 from interlock.engine.circuit import Circuit
 from interlock.journal.connection import Connection
@@ -204,11 +203,6 @@ class Application:
         """The carriers with the application's own programs in their places, and its hooks. Cases
         other than `only` these rest, if some are named."""
         return RunSetup(circuit, carriers)
-
-    def build_worker_carrier(self, agent: str, context: AgentContext) -> Carrier:
-        """The carrier by which a worker asks the agent that these words name, where an ask says
-        that it needs the application's own (`ExecutionContext.application`)."""
-        return build_agent(agent, context)
 
     def file_names(self, root: Path) -> NameFiles:
         """What the files of a dispatch are called below this folder."""

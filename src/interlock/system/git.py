@@ -333,19 +333,13 @@ class Git:
                     kill_group(process.pid)
 
 
-def write_files(
-    git: Git, commit: str, apart: Sequence[str] = (), *, but: Sequence[bytes] = ()
-) -> str:
-    """The tree of all files as they are now, without the paths in `but` and what git ignores.
-    Folders that are `apart` are as the commit has them. Uses the index that `git` has."""
+def write_files(git: Git, commit: str, but: Sequence[bytes] = ()) -> str:
+    """Return the tree of all files as they are now, without those in `but` and the ignored ones.
+
+    Uses the index that `git` has, and starts from what it knows of the commit.
+    """
     git.read_line("read-tree", commit)
-    patterns = {"GIT_LITERAL_PATHSPECS": ""}
-    # Where an ignored folder is excluded too, git says that it cannot add it.
-    ignored = git.run("check-ignore", "--", *apart, env=patterns).text.splitlines()
-    left_out = [f":(exclude,top){name}" for name in apart if name not in ignored]
-    git.read_line("add", "--all", "--", ".", *left_out, env=patterns)
-    if apart:
-        git.read_line("reset", "--quiet", commit, "--", *apart)
+    git.read_line("add", "--all")
     if but:
         words = ("rm", "--quiet", "--cached", "--ignore-unmatch", "--pathspec-from-file=-")
         feed = b"".join(b"%s\0" % path for path in but)

@@ -40,16 +40,13 @@ class YamlDocument(msgspec.Struct, frozen=True):
         return self.lines.get(path, 1)
 
 
-def read_yaml(
-    text: str, file: str = "", *, most: int = MAX_CHARACTERS, only_words: bool = False
-) -> YamlDocument:
-    """The one plain value written in `text`, of at most so many characters.
-
-    With `only_words` no value is a number: an id such as 1.10 stays what it is.
-    """
-    if len(text) > most:
-        what = "a circuit has at most" if most == MAX_CHARACTERS else "the most is"
-        raise CircuitError(f"{len(text):,} characters are too many; {what} {most:,}", file=file)
+def read_yaml(text: str, file: str = "") -> YamlDocument:
+    """Return the one plain value written in `text`; raise CircuitError if it is none."""
+    if len(text) > MAX_CHARACTERS:
+        raise CircuitError(
+            f"{len(text):,} characters are too many; a circuit has at most {MAX_CHARACTERS:,}",
+            file=file,
+        )
     try:
         with _pause_collection():
             _refuse_references(text, file)
@@ -65,7 +62,7 @@ def read_yaml(
         raise CircuitError("the file is empty", file=file)
     lines: dict[tuple[str | int, ...], int] = {}
     with _pause_collection():
-        value = _Reader(file, lines, only_words).value(node, ())
+        value = _Reader(file, lines).value(node, ())
     return YamlDocument(file, value, lines)
 
 
@@ -111,12 +108,9 @@ def _events(text: str) -> Iterator[Any]:
 
 
 class _Reader:
-    def __init__(
-        self, file: str, lines: dict[tuple[str | int, ...], int], only_words: bool
-    ) -> None:
+    def __init__(self, file: str, lines: dict[tuple[str | int, ...], int]) -> None:
         self.file = file
         self.lines = lines
-        self.only_words = only_words
 
     def value(self, node: yaml.Node, path: tuple[str | int, ...]) -> Any:
         self.lines.setdefault(path, node.start_mark.line + 1)
@@ -143,7 +137,7 @@ class _Reader:
 
     def _scalar(self, node: yaml.Node) -> Any:
         text = str(node.value)
-        if self.only_words or getattr(node, "style", None) in _QUOTED:
+        if getattr(node, "style", None) in _QUOTED:
             return text
         if text in _WORDS:
             return _WORDS[text]

@@ -1,8 +1,13 @@
 """The tables of a plan: any order of columns, bars in commands, lists, and bad rows."""
 
-from interlock.delivery.checks.records import Check
+import msgspec
+import pytest
+
+from interlock.delivery.checks.records import Check, CheckText, Environment, EnvironmentText
 from interlock.delivery.plan.markdown import read_markdown
 from interlock.delivery.plan.plan import Plan
+from interlock.delivery.plan.tables import add_project_checks
+from interlock.system.errors import SourceError
 
 
 def read(*lines: str) -> Plan:
@@ -78,3 +83,45 @@ def test_tables_inside_a_task_or_a_fence_are_theirs() -> None:
     plan = read_markdown(f"# P\n## Notes\n```\n{table}```\n### Task 1: T\n{table}")
     assert plan.checks == ()
     assert "| a | `x` |" in plan.tasks[0].work
+
+
+PLAN = Plan(checks=(Check("Tests", ("pytest",), line=5),), environments=(Environment("Box"),))
+
+
+def test_a_project_adds_and_the_plan_goes_before() -> None:
+    checks = msgspec.convert(
+        [
+            {"name": "Tests", "command": "make test"},
+            {"name": "Lint", "command": ["ruff", "check"], "environment": ["Box", "Mac"]},
+            {"name": "Old", "command": "old", "exit_code": 1, "timeout": "2m"},
+        ],
+        list[CheckText],
+    )
+    places = msgspec.convert(
+        [{"name": "Box", "prefix": "other"}, {"name": "Mac", "prefix": ["ssh", "mac"]}],
+        list[EnvironmentText],
+    )
+    merged = add_project_checks(PLAN, checks, places)
+    assert [(each.name, each.command, each.environment) for each in merged.checks] == [
+        ("Lint", ("ruff", "check"), "Box"),
+        ("Lint", ("ruff", "check"), "Mac"),
+        ("Old", ("old",), ""),
+        ("Tests", ("pytest",), ""),
+    ]
+    assert (merged.checks[2].exit_code, merged.checks[2].timeout) == (1, 120.0)
+    assert merged.environments == (Environment("Mac", ("ssh", "mac")), Environment("Box"))
+
+
+def test_nothing_to_add_changes_nothing() -> None:
+    assert add_project_checks(PLAN, (), ()) == PLAN
+
+
+def test_a_wrong_line_of_the_project_names_the_file() -> None:
+    with pytest.raises(
+        SourceError, match=r"^interlock.toml: the command 'a && b' uses '&&', which needs a shell"
+    ):
+        add_project_checks(PLAN, [CheckText("x", "a && b")], ())
+    with pytest.raises(SourceError, match=r"^interlock.toml: a check has no name"):
+        add_project_checks(PLAN, [CheckText(" ", "a")], ())
+    with pytest.raises(SourceError, match=r"^interlock.toml: 'any' cannot name"):
+        add_project_checks(PLAN, (), [EnvironmentText("any")])

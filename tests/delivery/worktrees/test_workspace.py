@@ -229,9 +229,9 @@ def test_another_source_slug_or_damaged_manifest_is_refused(bench: Workbench) ->
         DeliveryWorkspace.create(other.folder, bench.home, "plan")
     with pytest.raises(SourceError, match="that of 'plan'"):
         bench.open_workspace(slug="another")
-    manifest = bench.home / "workshop.json"
+    manifest = bench.home / "workspace.json"
     facts = json.loads(manifest.read_text())
-    manifest.write_text(json.dumps({**facts, "interlock_workshop": 99}))
+    manifest.write_text(json.dumps({**facts, "interlock_workspace": 99}))
     with pytest.raises(SourceError, match="another version"):
         bench.open_workspace()
     manifest.write_text("{")

@@ -476,17 +476,3 @@ async def test_a_question_cannot_carry_our_marker(github: Github) -> None:
         await session.rests()
         assert format_request_marker("w-2") not in github.issues[0]["body"]
         assert len(github.issues[0]["body"]) < 65_536
-
-
-async def test_woken_it_looks_at_once_and_at_everything(github: Github) -> None:
-    async with ApprovalBench(github) as session:
-        await session.asks()
-        assert session.carrier.is_watching(REPO.upper(), 1)
-        assert not session.carrier.is_watching(REPO, 2)
-        assert not session.carrier.is_watching("harbour/other", 1)
-        github.label(1, "approved", "bob")
-        session.carrier.wake(2)
-        assert session.carrier._open[1].task is None
-        session.carrier.wake(1)
-        await session.rests()
-        assert session.answers == [("approve", "", "bob")]

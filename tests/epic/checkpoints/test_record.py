@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.epic.checkpoints.legacy import ReadCheckpoint, read_checkpoint
 from interlock.epic.checkpoints.record import (
     Checkpoint,
     Epic,
@@ -19,9 +18,12 @@ from interlock.epic.checkpoints.record import (
     Recovery,
     StatedPosition,
     Story,
+    UnreadableCheckpoint,
     apply_position,
     check_epic_id,
+    compute_checksum,
     encode_checkpoint,
+    read_checkpoint,
 )
 from interlock.epic.status import Status
 from interlock.system.errors import SourceError, StateError
@@ -53,7 +55,7 @@ checkpoints = st.builds(
 
 @given(checkpoints)
 def test_what_is_written_is_read_back(checkpoint: Checkpoint) -> None:
-    assert read_checkpoint(encode_checkpoint(checkpoint)) == ReadCheckpoint(checkpoint, "version-2")
+    assert read_checkpoint(encode_checkpoint(checkpoint)) == checkpoint
 
 
 def a_checkpoint(**fields: Any) -> Checkpoint:
@@ -149,3 +151,134 @@ def test_a_file_is_pretty_json_with_its_checksum() -> None:
     raw = encode_checkpoint(a_checkpoint())
     assert raw.startswith(b'{\n  "version": 2,\n  "generation": 0,\n')
     assert json.loads(raw)["checksum"].startswith("sha256:")
+
+
+def read(value: object) -> Checkpoint | UnreadableCheckpoint:
+    return read_checkpoint(json.dumps(value).encode())
+
+
+def understood(value: object) -> Checkpoint:
+    found = read(value)
+    assert isinstance(found, Checkpoint), found
+    return found
+
+
+@pytest.mark.parametrize("version", [None, "1.0", "3", 1, 2.0, True, [], {}])
+def test_a_form_that_is_not_known_is_refused_as_that(version: object) -> None:
+    found = read({"version": version, "epic_id": "epic-3", "epic": {"id": "epic-3"}})
+    assert isinstance(found, UnreadableCheckpoint)
+    assert (found.kind, "its form is unknown" in found.sentence) == ("INVALID", True)
+
+
+def signed(body: dict[str, Any]) -> dict[str, Any]:
+    return {**body, "checksum": compute_checksum(body)}
+
+
+def test_the_future_is_told_from_damage() -> None:
+    body = msgspec.to_builtins(a_checkpoint()) | {"version": 3, "mood": "good"}
+    sound, torn = read(signed(body)), read(signed(body) | {"note": "other"})
+    assert isinstance(sound, UnreadableCheckpoint)
+    assert isinstance(torn, UnreadableCheckpoint)
+    assert (sound.kind, torn.kind) == ("VERSION", "CORRUPT")
+    assert "it has version 3, and this Interlock knows 2: use a newer one" in sound.sentence
+
+
+def test_fields_nobody_knows_are_kept() -> None:
+    body = msgspec.to_builtins(a_checkpoint(extra={"old": 1}))
+    body |= {"mood": "good", "stories": [{"id": "a", "colour": "blue"}, {"id": "b"}]}
+    body["git"]["tag"] = "v1"
+    found = understood(signed(body))
+    assert found.extra == {
+        "old": 1,
+        "mood": "good",
+        "git": {"tag": "v1"},
+        "stories": {"0": {"colour": "blue"}},
+    }
+
+
+@pytest.mark.parametrize(
+    ("raw", "why"),
+    [
+        (b"", "it is empty"),
+        (b"\n", "it is empty"),
+        (b"{", "not valid JSON"),
+        (b"[]", "not an object"),
+        (b"null", "not an object"),
+        (b"\xff{}", "not UTF-8"),
+        (b'{"version": 2, "version": 2}', "is written twice"),
+        (b'{"version": 2}', "it has no checksum"),
+        (b'{"epic": "\\u0000"}', "NUL"),
+        (b'{"epic": "\\ud800"}', "half a surrogate pair"),
+        (b'{"a": 1e999}', "a number is out of range"),
+        (b'{"a": NaN}', "NaN is no JSON number"),
+        (b'{"a": 99999999999999999999}', "64 bits"),
+        (b'{"a": ' + b"9" * 5000 + b"}", "not valid JSON"),
+        (b'{"a":' + b"[" * 100 + b"]" * 100 + b"}", "nested deeper"),
+        (b'{"a":' + b"[" * 200_000, "nested deeper"),
+        (b'{"epic": "' + b"x" * (1 << 20) + b'"}', "more than 1,048,576 bytes"),
+    ],
+    ids=lambda value: value[:24] if isinstance(value, bytes) else None,
+)
+def test_damage(raw: bytes, why: str) -> None:
+    found = read_checkpoint(raw)
+    assert isinstance(found, UnreadableCheckpoint)
+    assert (found.kind, found.code) == ("CORRUPT", "CHECKPOINT_CORRUPT")
+    assert why in found.sentence
+
+
+def test_nothing_that_names_no_epic_is_a_checkpoint() -> None:
+    for value in ({}, {"version": "1.0"}, {"epic": None}, {"imported": True, "current_state": {}}):
+        found = read(value)
+        assert isinstance(found, UnreadableCheckpoint)
+        assert found.kind == "INVALID"
+
+
+SMALL = encode_checkpoint(a_checkpoint(note="größer", git=GitWork(commit=COMMIT)))
+
+
+def test_truncated_at_every_byte_is_corrupt() -> None:
+    for length in range(len(SMALL) - 1):  # the last byte is the newline
+        found = read_checkpoint(SMALL[:length])
+        assert isinstance(found, UnreadableCheckpoint), length
+        assert found.kind == "CORRUPT", length
+
+
+def test_every_single_flipped_bit_is_noticed_or_means_the_same() -> None:
+    whole = read_checkpoint(SMALL)
+    for at in range(len(SMALL)):
+        for bit in range(8):
+            raw = bytearray(SMALL)
+            raw[at] ^= 1 << bit
+            found = read_checkpoint(bytes(raw))
+            sound = isinstance(found, Checkpoint)
+            assert found == whole if sound else found.kind == "CORRUPT", (at, bit)  # type: ignore[union-attr]
+
+
+replacements: st.SearchStrategy[Any] = (
+    st.none() | st.booleans() | st.integers() | st.text(max_size=3) | st.just([[]])
+)
+
+
+@given(checkpoints, st.data())
+def test_any_value_anywhere_never_surprises(checkpoint: Checkpoint, data: Any) -> None:
+    body = msgspec.to_builtins(checkpoint)
+    place = body
+    while True:
+        name = data.draw(st.sampled_from(sorted(place)))
+        inner = place[name]
+        if not (isinstance(inner, dict) and inner and data.draw(st.booleans())):
+            break
+        place = inner
+    place[name] = data.draw(values)
+    found = read(signed(body))
+    if isinstance(found, Checkpoint):
+        assert read_checkpoint(encode_checkpoint(found)) == found
+
+
+@given(checkpoints, st.data())
+def test_wrong_types_under_a_right_checksum_are_invalid(checkpoint: Checkpoint, data: Any) -> None:
+    body = msgspec.to_builtins(checkpoint)
+    name = data.draw(st.sampled_from(["epic", "stories", "position", "git", "attempts", "note"]))
+    body[name] = data.draw(st.sampled_from([3, None, [3], {"x": []}]))
+    found = read(signed(body))
+    assert isinstance(found, Checkpoint) or found.kind == "INVALID"

@@ -9,12 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.epic.legacy_files import SHAPES
 from tests.epic.sayings import AT, EPIC, checkpoints, loaded, write
 from tests.world.git_repo import GitRepo
 
-from interlock.epic.checkpoints.legacy import UnreadableCheckpoint
-from interlock.epic.checkpoints.record import Checkpoint, Epic
+from interlock.epic.checkpoints.record import (
+    Checkpoint,
+    Epic,
+    UnreadableCheckpoint,
+    encode_checkpoint,
+)
 from interlock.epic.checkpoints.store import Checkpoints
 from interlock.system.errors import SourceError, StateError
 
@@ -152,15 +155,20 @@ def test_when_all_are_damaged_it_is_corrupt_and_nothing_is_thrown_away(kept: Che
     assert len(list(kept.place.state.glob("archive/*"))) == 2
 
 
-def test_wrong_fields_are_invalid(kept: Checkpoints) -> None:
+def test_another_epics_file_and_an_unknown_form_are_invalid(kept: Checkpoints) -> None:
     kept.place.state.mkdir(parents=True)
-    files(kept)[0].write_text(json.dumps({**SHAPES["flat-1.0"](), "status": "banana"}))
-    assert unread(kept).kind == "INVALID"
-    files(kept)[0].write_text(json.dumps({**SHAPES["flat-1.0"](), "epic_id": "epic-4"}))
-    assert (unread(kept).kind, "belongs to epic 'epic-4'" in unread(kept).sentence) == (
+    files(kept)[0].write_bytes(encode_checkpoint(Checkpoint(epic=Epic(id="epic-4"))))
+    found = unread(kept)
+    assert (found.kind, "belongs to epic 'epic-4'" in found.sentence) == ("INVALID", True)
+    foreign = json.dumps({"version": "1.0", "epic": {"id": EPIC}}).encode()
+    files(kept)[0].write_bytes(foreign)
+    found = unread(kept)
+    assert (found.kind, f"{files(kept)[0]}: its form is unknown" in found.sentence) == (
         "INVALID",
         True,
     )
+    write(kept, "1")
+    assert [path.read_bytes() for path in kept.place.state.glob("archive/*")] == [foreign]
 
 
 def test_one_from_the_future_is_not_gone_behind(kept: Checkpoints) -> None:
@@ -173,37 +181,6 @@ def test_one_from_the_future_is_not_gone_behind(kept: Checkpoints) -> None:
     with pytest.raises(StateError, match="it has version 3, and this Interlock knows 2"):
         write(kept, "3")
     assert files(kept)[0].read_bytes() == future
-
-
-@pytest.mark.parametrize(
-    ("shape", "name"),
-    [
-        ("nested-1.0", ".sage/state/epic-3.json"),
-        ("flat-1.0", ".sage/state/current-checkpoint.json"),
-        ("ad-hoc", ".sage/state/checkpoint.json"),
-        ("epic-state", ".sage/state/epic-3-state.json"),
-        ("epic-state", ".sage/state/epic-epic-3-state.json"),
-        ("epic-state", "state/epic-epic-3-state.json"),
-    ],
-)
-def test_older_files_are_taken_over(kept: Checkpoints, shape: str, name: str) -> None:
-    path = kept.place.root / name
-    path.parent.mkdir(parents=True)
-    path.write_text(json.dumps(SHAPES[shape]()))
-    found = loaded(kept)
-    assert (found.shape, found.path) == (shape, path)
-    assert (kept.find_active(), kept.list_epics()) == (EPIC, [EPIC])
-    before = found.checkpoint
-    after = kept.update(EPIC, lambda known: known or Checkpoint(epic=before.epic), AT).checkpoint
-    assert (after.stories, after.extra, after.generation) == (before.stories, before.extra, 1)
-    assert loaded(kept).shape == "version-2"
-
-
-def test_an_older_file_of_another_epic_is_left_alone(kept: Checkpoints) -> None:
-    path = kept.place.state / "current-checkpoint.json"
-    path.parent.mkdir(parents=True)
-    path.write_text(json.dumps(SHAPES["flat-1.0"]()))
-    assert unread(kept, "epic-4").kind == "MISSING"
 
 
 def test_the_pointer_and_several_epics(kept: Checkpoints) -> None:
@@ -229,19 +206,6 @@ def test_clearing_archives_and_nothing_comes_back(kept: Checkpoints) -> None:
     assert kept.clear(EPIC, "20260102") == []
     write(kept, "9")
     assert [path.name for path in kept.clear(EPIC, "20260102")] == [f"{EPIC}.20260102-2.json"] * 2
-
-
-@pytest.mark.parametrize("delete", [False, True])
-def test_clearing_archives_what_an_older_tool_left(kept: Checkpoints, delete: bool) -> None:
-    path = kept.place.state / "current-checkpoint.json"
-    path.parent.mkdir(parents=True)
-    path.write_text(json.dumps(SHAPES["flat-1.0"]()))
-    loaded(kept)
-    kept.update(EPIC, lambda known: known or Checkpoint(epic=Epic(id=EPIC)), AT)
-    kept.clear(EPIC, "w", delete)
-    assert unread(kept).kind == "MISSING"
-    archived = [each.name for each in kept.place.state.glob("archive/*")]
-    assert f"{EPIC}.w.current-checkpoint.json" in archived
 
 
 def test_deleting_only_on_demand(kept: Checkpoints) -> None:

@@ -26,10 +26,9 @@ from interlock.engine.case import Case
 from interlock.epic.checkpoints.place import find_state_folder
 from interlock.epic.checkpoints.store import Checkpoints
 from interlock.epic.progress import CheckpointUpdater
-from interlock.epic.sessions.carrier import SessionCarrier, backoff_seconds
+from interlock.epic.sessions.carrier import SessionCarrier, SessionLimits, backoff_seconds
 from interlock.epic.sessions.listen import AgentDialect, CliDialect, ExecDialect
 from interlock.epic.sessions.record import SessionAttempt
-from interlock.epic.sessions.transfer import SessionLimits
 from interlock.system.clock import Clock, SystemClock
 
 WRITE = "SAGE_SIGNAL:CHECKPOINT:WRITE:epic-3:3-1:p:1"

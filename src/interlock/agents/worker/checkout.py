@@ -90,9 +90,9 @@ class CheckoutStore:
         if not checkout.push or reply.failure:
             return reply
         ref = f"{checkout.push}-{tree.fence}"
-        head, commit = self._commit(tree, f"{ask.case_id}: {ask.step.lower()} {ask.attempt}")
+        commit = self._commit(tree, f"{ask.case_id}: {ask.step.lower()} {ask.attempt}")
         push_new_ref(tree.mirror, checkout.remote, commit, ref)
-        return msgspec.structs.replace(reply, pushed=PushedWork(ref, commit, head))
+        return msgspec.structs.replace(reply, pushed=PushedWork(ref, commit))
 
     def _open_mirror(self, remote: str) -> Path:
         mirror = self._root / "mirrors" / f"{_digest(remote)}.git"
@@ -146,8 +146,7 @@ class CheckoutStore:
             for key, value in {"user.name": NAME, "user.email": MAIL, "gc.auto": "0"}.items():
                 own.read_line("config", key, value)
             own.run("config", "--remove-section", "remote.origin")
-            head = checkout.head or checkout.commit
-            own.read_line("checkout", "--quiet", "-B", checkout.branch, head)
+            own.read_line("checkout", "--quiet", "-B", checkout.branch, checkout.commit)
             (folder / checkout.inside).mkdir(parents=True, exist_ok=True)
             made: list[bytes] = []
             if checkout.setup:
@@ -155,9 +154,6 @@ class CheckoutStore:
                 own.read_line("checkout", "--quiet", "--force", checkout.branch)
                 made = own.read_paths("ls-files", "--others", "--exclude-standard", "-z")
                 _ignore_paths(folder, made)
-            if head != checkout.commit:
-                own.read_line("read-tree", "--reset", "-u", checkout.commit)
-                own.read_line("read-tree", head)
         except BaseException:
             os.close(lock)
             raise
@@ -184,10 +180,12 @@ class CheckoutStore:
             remove_tree(making)
         return place
 
-    def _commit(self, tree: WorkTree, message: str) -> tuple[str, str]:
-        """What the agent left checked out, and all files of the tree as a commit in the mirror, on
-        top of that. Its own clone is only read: its settings count for nothing."""
-        base, folder = tree.checkout.head or tree.checkout.commit, tree.folder
+    def _commit(self, tree: WorkTree, message: str) -> str:
+        """Return a commit in the mirror of all files of the tree, on top of the agent's own.
+
+        The agent's clone is only read: its settings count for nothing.
+        """
+        base, folder = tree.checkout.commit, tree.folder
         mirror = Git(tree.mirror, OWN_CLONE)
         keep = f"refs/interlock/work/{_digest(str(folder))}-{tree.fence}"
         fetch = ("fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--force")
@@ -199,15 +197,15 @@ class CheckoutStore:
         index = folder.with_name(f"{folder.name}.index")
         index.unlink(missing_ok=True)
         git = Git(tree.mirror, OWN_CLONE, tree=folder, index=index)
-        made = write_files(git, parent, tree.checkout.apart, but=tree.made)
+        made = write_files(git, parent, tree.made)
         index.unlink(missing_ok=True)
         if made == git.read_line("rev-parse", f"{parent}^{{tree}}"):
-            return parent, parent
+            return parent
         when = date_variables(tree.at)
         words = ("commit-tree", made, "-p", parent)
         commit = git.read_line(*words, stdin=message.encode(), env=when)
         git.read_line("update-ref", keep, commit)
-        return parent, commit
+        return commit
 
 
 def _move_ask(ask: Ask, tree: WorkTree | None, places: dict[str, str]) -> Ask:

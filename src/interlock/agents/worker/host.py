@@ -38,10 +38,6 @@ _CONNECTIONS = 2
 _MAX_REASON = 10_000
 
 
-MakeCarrier = Callable[[str, str], Carrier]
-"""Makes the carrier of an application's own by which the agent of a role is asked."""
-
-
 class HeldDispatch(msgspec.Struct):
     """A dispatch that this worker has taken."""
 
@@ -91,7 +87,6 @@ class WorkerHost:
         *,
         checkouts: CheckoutStore,
         grace: float,
-        make_carrier: MakeCarrier,
         read_liveness: Callable[[], Mapping[int, str]] = dict,
         ended: Callable[[EndedWork], None] = lambda _work: None,
     ) -> None:
@@ -101,9 +96,6 @@ class WorkerHost:
         self._address = address
         self._identity = identity
         self._agents = agents
-        self._make_carrier = make_carrier
-        self._own: dict[tuple[str, str], Carrier] = {}
-        """Carriers of applications' own, by application and role, once they were needed."""
         self._report = report
         self._checkouts = checkouts
         self._grace = grace
@@ -159,7 +151,7 @@ class WorkerHost:
         finally:
             self._puller.stop()
             await pulling
-            for carrier in (*carriers, *self._own.values()):
+            for carrier in carriers:
                 await carrier.close()
             beating.cancel()
             with suppress(asyncio.CancelledError):
@@ -251,7 +243,7 @@ class WorkerHost:
         tree: WorkTree | None = None
         store = self._checkouts
         try:
-            carrier = self._find_carrier(held.ask)
+            carrier = self._agents[held.ask.role]
             ask, tree = await asyncio.to_thread(store.prepare, held.ask, held.fence)
             if not held.answered.done():
                 carrier.send([ask])
@@ -266,22 +258,9 @@ class WorkerHost:
                 tree.release()
         return reply
 
-    def _find_carrier(self, ask: Ask) -> Carrier:
-        """Who asks the agent: its own carrier, or the application's."""
-        application = ask.execution.application
-        if not application:
-            return self._agents[ask.role]
-        carrier = self._own.get((application, ask.role))
-        if carrier is None:
-            carrier = self._make_carrier(application, ask.role)
-            carrier.start(Session(self._receive))
-            self._own[application, ask.role] = carrier
-        return carrier
-
     def _stop_agent(self, held: HeldDispatch) -> None:
-        with suppress(InterlockError):  # one that cannot be made has nothing to stop
-            carrier = self._find_carrier(held.ask)
-            carrier.settle(held.ask.dispatch_id, "it is no longer this worker's")
+        carrier = self._agents[held.ask.role]
+        carrier.settle(held.ask.dispatch_id, "it is no longer this worker's")
 
     def _receive(self, reply: Reply) -> None:
         """What the agents' carriers hand their replies to."""

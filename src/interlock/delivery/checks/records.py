@@ -41,6 +41,25 @@ class Environment(msgspec.Struct, frozen=True):
     line: int = 0
 
 
+class CheckText(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A check as a user writes it: `[[check]]` in interlock.toml."""
+
+    name: str
+    command: str | list[str]
+    environment: str | list[str] = ""
+    exit_code: int | str = ""
+    timeout: float | str = ""
+    purpose: str = ""
+
+
+class EnvironmentText(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """An environment as a user writes it: `[[environment]]` in interlock.toml."""
+
+    name: str
+    prefix: str | list[str] = ""
+    description: str = ""
+
+
 NATIVE = Environment("native", (), "this machine")
 
 

@@ -1,6 +1,6 @@
-"""Reads a plan from a file: Markdown, or YAML by its ending.
+"""Read a plan from its file.
 
-Checks the file's size and encoding, and refuses what is not a plan at all.
+Checks the file's size and encoding, and refuses what is not text at all.
 """
 
 import stat
@@ -9,19 +9,14 @@ from typing import Final
 
 from interlock.delivery.plan.markdown import read_markdown
 from interlock.delivery.plan.plan import Plan
-from interlock.delivery.plan.yaml import read_yaml_plan
 from interlock.system.errors import SourceError
 
 MOST: Final = 10_000_000
-_YAML: Final = (".yaml", ".yml", ".json")
 
 
 def read_plan(path: Path) -> Plan:
-    """The plan in a file."""
-    text = _read_text(path)
-    if path.suffix.lower() in _YAML:
-        return read_yaml_plan(text, str(path))
-    return read_markdown(text)
+    """Return the plan in a file; raise SourceError if it cannot be read as text."""
+    return read_markdown(_read_text(path))
 
 
 def _read_text(path: Path) -> str:

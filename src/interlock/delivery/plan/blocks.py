@@ -113,18 +113,6 @@ def find_label(line: PlanLine) -> Label | None:
     return Label(field, False, plain[2] or "") if plain and field else None
 
 
-def is_plain_text(text: str) -> bool:
-    """Whether a text, put into a plan as it is, stays nothing but text."""
-    lines, problems = read_lines(text)
-    special = any(line.heading or line.is_rule or find_label(line) for line in lines)
-    return not problems and not special and "\n".join(line.text for line in lines) == text
-
-
-def drop_code(text: str) -> str:
-    """The text without its fenced code and its comments."""
-    return "\n".join(line.text for line in read_lines(text)[0] if not line.is_code)
-
-
 def _describe_unclosed(what: str, line: int) -> PlanFinding:
     return PlanFinding(
         "error",

@@ -1,9 +1,9 @@
-"""Is a plan fit to be worked through, and is a single task ready for a developer? All by rules.
+"""Check whether a plan is fit to be worked through, and a task ready for a developer, by rules.
 
 `check_plan` lists everything that is wrong with a plan at once, each finding with what to do.
-`explain_vagueness` says why a criterion cannot be tested; one that names a command, number, file or
-value always can. `assess_task` decides whether a task is ready, can be expanded from the
-repository, or leaves something open that only a human can say.
+`assess_task` decides whether a task is ready, can be expanded from the repository, or has a
+question among its criteria, which only a human can answer. What its words leave open is judged by
+the analyst role, not here.
 """
 
 import difflib
@@ -14,7 +14,6 @@ from typing import Final, Literal
 
 import msgspec
 
-from interlock.delivery.plan.blocks import drop_code
 from interlock.delivery.plan.fields import means_nothing
 from interlock.delivery.plan.plan import (
     ID_RULE,
@@ -37,25 +36,6 @@ _SEEN: Final = re.compile(
     r"|\b[A-Z][A-Z0-9]*_[A-Z0-9_]+\b|\b[A-Za-z_]\w*(?:Error|Exception|\(\))"  # a name in code
     r"|(?<!\w)--?[a-z][\w-]+"  # an option
 )
-_PRAISE: Final = re.compile(
-    r"\b(?:"
-    r"appropriate(?:ly)?|proper(?:ly)?|adequate(?:ly)?|reasonabl[ey]|suitabl[ey]|sensibl[ey]"
-    r"|clean(?:ly)?|nice(?:ly)?|good|great|elegant(?:ly)?|robust(?:ly)?|solid|high[- ]quality"
-    r"|fast|quick(?:ly)?|performant|efficient(?:ly)?|scalable|responsive"
-    r"|secure(?:ly)?|safe(?:ly)?|reliabl[ey]|stable|seamless(?:ly)?"
-    r"|readable|maintainable|well[- ](?:written|designed|structured|tested|documented)"
-    r"|user[- ]friendly|intuitive(?:ly)?|easy|simple|modern|production[- ]ready"
-    r"|best practices?|as (?:expected|needed|required)|works? (?:well|fine)"
-    r"|correctly|etc|and so on|where (?:possible|necessary)|if (?:possible|necessary|needed)"
-    r")(?![\w-])",
-    re.IGNORECASE,
-)
-_BUILT: Final = re.compile(
-    r"^(?:the\s+)?(?:implement\w*|add|build|create|complete|finish|do)\b.*\b(?:feature|functionality|it)\W*$"
-    r"|\b(?:feature|functionality|code|it|everything)\b.{0,20}\b"
-    r"(?:implemented|done|complete|completed|finished|works?)\W*$",
-    re.IGNORECASE,
-)
 _PLACEHOLDER: Final = re.compile(
     r"\W*(?:\[[^\]]*\]|<[^>]*>|\{[^}]*\}|\.\.\.|…|tb[dac]|todo|xxx|fixme)\W*", re.IGNORECASE
 )
@@ -65,23 +45,14 @@ _LOOKED_AT: Final = 2_000
 
 
 def is_placeholder(criterion: str) -> bool:
-    """Whether somebody left the template's words, or a note to come back."""
+    """Return whether a criterion is the template's words, or a note to come back."""
     return len(criterion) < _LONGEST and _PLACEHOLDER.fullmatch(criterion) is not None
 
 
-def explain_vagueness(criterion: str) -> str:
-    """What makes the criterion impossible to test, in a few words; empty if nothing does."""
+def is_too_short(criterion: str) -> bool:
+    """Return whether a criterion is a word or two that name nothing to look at."""
     text = criterion[:_LOOKED_AT]
-    if _SEEN.search(text):
-        return ""
-    praise = _PRAISE.search(text)
-    if praise:
-        return f"{praise[0]!r} cannot be measured"
-    if _BUILT.search(text):
-        return "it only says that the task is done"
-    if len(text.split()) < _FEWEST:
-        return "it says too little"
-    return ""
+    return len(text.split()) < _FEWEST and not _SEEN.search(text)
 
 
 MOST_CYCLES: Final = 20
@@ -250,13 +221,12 @@ def _check_task(task: Task, allow_untestable: bool) -> Iterator[PlanFinding]:
                 task, held, "criteria.placeholder", f"{sentence}; write it or remove it"
             )
             continue
-        reason = explain_vagueness(criterion)
-        if reason:
+        if is_too_short(criterion):
             yield _warning(
                 task,
-                "criteria.vague",
-                f"the criterion {criterion[:_SHOWN]!r} of {_name_task(task)} cannot be tested: "
-                f"{reason}; name a command, a value, a file or a number",
+                "criteria.short",
+                f"the criterion {criterion[:_SHOWN]!r} of {_name_task(task)} says too little; name "
+                "a command, a value, a file or a number",
             )
     if not task.work:
         yield _warning(
@@ -345,36 +315,17 @@ def _suggest_name(name: str, known: list[str], otherwise: str) -> str:
 
 
 Verdict = Literal["IMPLEMENTABLE", "NEEDS_EXPANSION", "NEEDS_CLARIFICATION"]
-_CODE: Final = re.compile(r"`[^`\n]+`")
 _PLACE: Final = re.compile(
     r"`[^`\n]++`|(?<![\w./*-])[\w.-]++/[\w./*-]|(?<![\w.-])[\w-][\w.-]+\.[a-z]{1,4}\b"
 )
 _STEP: Final = re.compile(r"^[ \t]*(?:[-*+]|\d{1,3}[.)])[ \t]+\S", re.MULTILINE)
-_OPEN: Final = (
-    re.compile(r"\bTB[DAC]\b|\?\?+|\bXXX\b"),
-    re.compile(
-        r"\bto be (?:decided|determined|defined|confirmed|agreed|clarified)\b", re.IGNORECASE
-    ),
-    re.compile(
-        r"\b(?:ask|check with|confirm with|clarify with|agree with)\s+(?:the\s+)?"
-        r"(?:user|customer|client|product owner|owner|team|stakeholders?|business|management)\b",
-        re.IGNORECASE,
-    ),
-    re.compile(r"\bnot (?:yet )?(?:decided|clear|known|agreed|defined)\b", re.IGNORECASE),
-    re.compile(
-        r"\bopen questions?\b|\b(?:decision|answer) (?:is )?(?:pending|outstanding)\b",
-        re.IGNORECASE,
-    ),
-    re.compile(r"(?<=\w)\?(?=\s|$)"),
-)
 _SCOPE_WORDS: Final = 6
 _APPROACH_WORDS: Final = 12
-_AROUND: Final = 40
 _READ: Final = 100_000
 
 
 class Assessment(msgspec.Struct, frozen=True):
-    """What was decided about a task, what it lacks, and why, in sentences."""
+    """The verdict about a task, what it lacks, and the reasons as sentences."""
 
     task_id: str
     verdict: Verdict
@@ -383,17 +334,19 @@ class Assessment(msgspec.Struct, frozen=True):
 
 
 def assess_task(task: Task, known: Collection[str]) -> Assessment:
-    """How ready the task is, in a plan with these task ids."""
-    questions = _find_questions(task)
+    """Return how ready the task is, in a plan with these task ids."""
+    questions = [
+        f"the criterion {each[:_SHOWN]!r} is a question" for each in task.criteria if _asks(each)
+    ]
     gaps = _find_gaps(task, known)
-    missing = tuple(gaps)
-    reasons = (*questions, *gaps.values())
-    if questions or not (task.work or _usable_criteria(task)):
-        alone = () if questions else ("there is neither a description nor a usable criterion",)
-        return Assessment(task.id, "NEEDS_CLARIFICATION", missing, (*alone, *reasons))
-    if gaps:
-        return Assessment(task.id, "NEEDS_EXPANSION", missing, reasons)
-    return Assessment(task.id, "IMPLEMENTABLE")
+    verdict: Verdict = "NEEDS_EXPANSION" if gaps else "IMPLEMENTABLE"
+    if questions:
+        verdict = "NEEDS_CLARIFICATION"
+    return Assessment(task.id, verdict, tuple(gaps), (*questions, *gaps.values()))
+
+
+def _asks(criterion: str) -> bool:
+    return criterion.rstrip(" *_").endswith("?")
 
 
 def _find_gaps(task: Task, known: Collection[str]) -> dict[str, str]:
@@ -406,7 +359,7 @@ def _find_gaps(task: Task, known: Collection[str]) -> dict[str, str]:
     unknown = [name for name in task.blocked_by if name not in known]
     gaps = {
         "scope": ("" if work and words >= _SCOPE_WORDS else "the work is not described"),
-        "criteria": "" if _usable_criteria(task) else "no criterion can be tested",
+        "criteria": "" if _usable_criteria(task) else "no criterion says what must be true",
         "location": "" if located else "it names no file, folder or piece of code",
         "approach": "" if guided else "it gives neither steps nor anything to read",
         "dependencies": f"it is blocked by {unknown[0]!r}, which is not a task" if unknown else "",
@@ -415,19 +368,4 @@ def _find_gaps(task: Task, known: Collection[str]) -> dict[str, str]:
 
 
 def _usable_criteria(task: Task) -> list[str]:
-    return [
-        each for each in task.criteria if not is_placeholder(each) and not explain_vagueness(each)
-    ]
-
-
-def _find_questions(task: Task) -> list[str]:
-    """What the plan leaves open in so many words; code is no question."""
-    text = drop_code(task.work[:_READ])
-    whole = _CODE.sub("`…`", "\n".join((task.title, text, *task.criteria)))
-    found: list[str] = []
-    for pattern in _OPEN:
-        hit = pattern.search(whole)
-        if hit:
-            around = whole[max(0, hit.start() - _AROUND) : hit.end() + _AROUND]
-            found.append(f"it leaves something open: {' '.join(around.split())!r}")
-    return found
+    return [each for each in task.criteria if not is_placeholder(each) and not is_too_short(each)]

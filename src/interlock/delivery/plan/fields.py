@@ -15,7 +15,7 @@ from interlock.system.errors import SourceError, UsageError
 from interlock.system.time import parse_duration
 
 _BULLET: Final = re.compile(r"([ \t]*+)(?:[-*+•]|\d{1,4}[.)])(?:[ \t]++|$)(\[.?\](?:[ \t]++|$))?+")
-_BARE_BOX: Final = re.compile(r"([ \t]*+)(\[[ xX✓✔]\])(?:[ \t]++|$)")
+_BARE_BOX: Final = re.compile(r"([ \t]*+)(\[[ xX]\])(?:[ \t]++|$)")
 DASHES: Final = "-\u2013\u2014"
 _NOTHING: Final = frozenset(("", "none", "n/a", "na", "nil", "nothing", *DASHES, "blank"))
 _EVERYWHERE: Final = frozenset(("all", "any", "*", "every", "anywhere", "everywhere"))

@@ -7,20 +7,16 @@ it code.
 """
 
 import re
-import shlex
-from collections.abc import Iterable, Iterator
 from typing import Final
 
 import msgspec
 
-from interlock.delivery.checks.records import CHECK_TIMEOUT
 from interlock.delivery.plan.blocks import (
     FIELDS,
     Heading,
     Label,
     PlanLine,
     find_label,
-    is_plain_text,
     read_lines,
 )
 from interlock.delivery.plan.fields import (
@@ -170,7 +166,6 @@ class _Reader:
             tasks=_resolve_blockers(self.tasks),
             checks=tables.checks,
             environments=tables.environments,
-            source_form="markdown",
             remarks=tuple(sorted(remarks, key=lambda each: each.line)),
         )
 
@@ -269,111 +264,3 @@ class _TaskDraft:
 
 
 _INDENT = "    "
-
-
-def write_markdown(plan: Plan) -> str:
-    """The plan as Markdown."""
-    blocks = [*_write_head(plan), *_write_tables(plan), "## Phases"]
-    blocks += [_write_task(task) for task in plan.tasks if not task.phase]
-    for phase in plan.phases:
-        blocks += _write_phase(phase)
-        blocks += [_write_task(task) for task in plan.tasks if task.phase == phase.id]
-    return "\n\n".join(blocks) + "\n"
-
-
-def _write_head(plan: Plan) -> Iterator[str]:
-    if plan.title:
-        yield f"# Plan: {plan.title}"
-    if plan.overview:
-        yield f"## Overview\n\n{_indent_unsafe(plan.overview)}"
-
-
-def _write_phase(phase: Phase) -> Iterator[str]:
-    yield f"### {phase.label}"
-    if phase.overview:
-        yield _indent_unsafe(phase.overview)
-
-
-def _write_task(task: Task) -> str:
-    blocks = [f"#### Task {task.id}: {task.title}".rstrip()]
-    if task.work:
-        blocks.append(f"**Work**:\n\n{_indent_unsafe(task.work)}")
-    if task.criteria:
-        blocks.append(_write_list("Acceptance Criteria", (f"[ ] {each}" for each in task.criteria)))
-    blocks.append(f"**Blocked By**: {', '.join(task.blocked_by) or 'none'}")
-    if task.reading:
-        blocks.append(_write_list("Required Reading", task.reading))
-    if task.target_files:
-        blocks.append(_write_list("Target Files", task.target_files))
-    if task.environment:
-        blocks.append(f"**Environment**: {task.environment}")
-    return "\n\n".join((*blocks, "---"))
-
-
-def _write_list(label: str, points: Iterable[str]) -> str:
-    return "\n".join((f"**{label}**:", "", *(f"- {point}" for point in points)))
-
-
-def _indent_unsafe(text: str) -> str:
-    if is_plain_text(text):
-        return text
-    return "\n".join(f"{_INDENT}{line}" if line else "" for line in text.split("\n"))
-
-
-def _write_tables(plan: Plan) -> Iterator[str]:
-    if plan.environments:
-        yield _write_table(
-            "Environments",
-            ("Name", "Description", "How to Execute"),
-            (
-                (each.name, each.description, _quote_code(_join_command(each.prefix)) or "directly")
-                for each in plan.environments
-            ),
-        )
-    if plan.checks:
-        yield _write_table(
-            "Verification Commands",
-            ("Check", "Environment", "Command", "Exit Code", "Timeout", "Purpose"),
-            (
-                (
-                    each.name,
-                    each.environment,
-                    _quote_code(_join_command(each.command)),
-                    str(each.exit_code),
-                    _write_seconds(each.timeout),
-                    each.purpose,
-                )
-                for each in plan.checks
-            ),
-        )
-
-
-def _join_command(words: tuple[str, ...]) -> str:
-    """The words as one command. Bare dots at its end would stand for what is run."""
-    return " ".join("'...'" if word == "..." else shlex.quote(word) for word in words)
-
-
-def _write_seconds(timeout: float) -> str:
-    if timeout == CHECK_TIMEOUT:
-        return ""
-    return f"{timeout:.9f}".rstrip("0").rstrip(".")
-
-
-def _write_table(title: str, head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
-    lines = [_write_row(head), _write_row("---" for _ in head), *map(_write_row, rows)]
-    return "\n".join((f"## {title}", "", *lines))
-
-
-def _write_row(cells: Iterable[str]) -> str:
-    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
-
-
-def _quote_code(text: str) -> str:
-    """The text between as many backticks as it needs."""
-    if not text:
-        return ""
-    marks = "`"
-    while marks in text:
-        marks += "`"
-    blank = " " if text.startswith("`") or text.endswith("`") else ""
-    return f"{marks}{blank}{text}{blank}{marks}"

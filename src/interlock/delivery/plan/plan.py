@@ -1,4 +1,4 @@
-"""A plan as records, whatever form it was written in, and the graph of its tasks.
+"""A plan as records, and the graph of its tasks.
 
 The graph answers order, roots, dependents, rounds, critical path and cycles. It works on broken
 plans too: a blocker that does not exist never ends, and of tasks with one id the first counts.
@@ -16,7 +16,6 @@ import msgspec
 from interlock.delivery.checks.records import Check, Environment
 from interlock.signals.grammar import ID, LONGEST_ID
 
-Form = Literal["markdown", "yaml"]
 Level = Literal["error", "warning"]
 ID_RULE: Final = (
     f"letters, digits and . _ / # -, at most {LONGEST_ID}, starting with a letter or digit"
@@ -75,7 +74,6 @@ class Plan(msgspec.Struct, frozen=True):
     tasks: tuple[Task, ...] = ()
     checks: tuple[Check, ...] = ()
     environments: tuple[Environment, ...] = ()
-    source_form: Form = "markdown"
     remarks: tuple[PlanFinding, ...] = ()
 
 

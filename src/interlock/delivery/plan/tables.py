@@ -1,4 +1,4 @@
-"""The tables of a plan: its verification commands and its environments.
+"""Verification commands and environments: the tables of a plan, and those of interlock.toml.
 
 A table is known by the names of its columns, in any order; verification commands may also be a
 list under their heading. Read by hand, not by the library's table rule: in plans bars stand
@@ -7,12 +7,18 @@ another number of columns. The rule drops such cells or the whole table, and wit
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 import msgspec
 
-from interlock.delivery.checks.records import CHECK_TIMEOUT, Check, Environment
+from interlock.delivery.checks.records import (
+    CHECK_TIMEOUT,
+    Check,
+    CheckText,
+    Environment,
+    EnvironmentText,
+)
 from interlock.delivery.plan.blocks import PlanLine
 from interlock.delivery.plan.fields import (
     DASHES,
@@ -25,7 +31,7 @@ from interlock.delivery.plan.fields import (
     split_command,
     strip_backticks,
 )
-from interlock.delivery.plan.plan import PlanFinding
+from interlock.delivery.plan.plan import Plan, PlanFinding
 from interlock.system.errors import SourceError
 
 _COLUMNS: Final = {
@@ -55,7 +61,7 @@ _LONGEST_LINE: Final = 20_000
 
 
 class Tables(msgspec.Struct, frozen=True):
-    """What the tables of a plan say."""
+    """The checks and environments of a plan, and what is wrong with them."""
 
     checks: tuple[Check, ...]
     environments: tuple[Environment, ...]
@@ -63,7 +69,7 @@ class Tables(msgspec.Struct, frozen=True):
 
 
 def read_tables(lines: Sequence[PlanLine]) -> Tables:
-    """All checks and environments in the lines that belong to no task."""
+    """Return all checks and environments in the lines that belong to no task."""
     reader = _TableReader()
     for line in lines:
         reader.take(line)
@@ -150,7 +156,7 @@ class _TableReader:
 
 
 def check_environment_name(text: str) -> str:
-    """The name of an environment that is declared."""
+    """Return the name of a declared environment, or raise SourceError if it cannot be one."""
     name = clean_title(strip_backticks(text))
     if "," in name or not name or parse_environment(name) != name:
         raise SourceError(
@@ -161,15 +167,61 @@ def check_environment_name(text: str) -> str:
 
 
 def expand_environments(check: Check, environments: str) -> list[Check]:
-    """The check once for each environment that is named; once without one for all."""
+    """Return the check once per environment named, or once if it names none."""
     names = dict.fromkeys(parse_environment(name) for name in environments.split(","))
     if "" in names:
         return [check]
     return [msgspec.structs.replace(check, environment=name) for name in names]
 
 
+def add_project_checks(
+    plan: Plan, checks: Iterable[CheckText], environments: Iterable[EnvironmentText]
+) -> Plan:
+    """Return the plan with the project's checks and environments; of two with one name, the plan's.
+
+    Raise SourceError if one of the project's cannot be used.
+    """
+    own = {check.name for check in plan.checks}
+    places = {environment.name for environment in plan.environments}
+    try:
+        usual = [check for text in checks for check in _build_checks(text)]
+        around = [_build_environment(text) for text in environments]
+    except SourceError as error:
+        raise SourceError(f"interlock.toml: {error}") from None
+    return msgspec.structs.replace(
+        plan,
+        checks=(*(check for check in usual if check.name not in own), *plan.checks),
+        environments=(*(place for place in around if place.name not in places), *plan.environments),
+    )
+
+
+def _build_checks(text: CheckText) -> list[Check]:
+    """Return one check for each environment named, or one for all of them."""
+    name = clean_title(strip_backticks(text.name))
+    if not name:
+        raise SourceError("a check has no name; give it one")
+    named = text.environment
+    check = Check(
+        name=name,
+        command=split_command(text.command),
+        exit_code=parse_exit_code(text.exit_code),
+        timeout=parse_timeout(text.timeout, CHECK_TIMEOUT),
+        purpose=join_lines(text.purpose),
+    )
+    return expand_environments(check, named if isinstance(named, str) else ",".join(named))
+
+
+def _build_environment(text: EnvironmentText) -> Environment:
+    prefix = text.prefix
+    if isinstance(prefix, str):
+        before = parse_prefix(prefix)
+    else:
+        before = split_command(prefix) if prefix else ()
+    return Environment(check_environment_name(text.name), before, join_lines(text.description))
+
+
 def _split_cells(line: str, code_holds: bool = False) -> Iterator[str]:
-    """The cells of a row. A bar after a backslash divides nothing; nor one in code, if asked."""
+    """Yield the cells of a row. A bar after a backslash, or in code if asked, divides nothing."""
     cell: list[str] = []
     inside = False
     for sign in line.strip().removeprefix("|"):

@@ -13,7 +13,7 @@ from interlock.delivery.config import DeliveryConfig
 from interlock.delivery.plan import read_plan
 from interlock.delivery.plan.check import check_plan, has_errors
 from interlock.delivery.plan.plan import Plan, Task, count_dependents
-from interlock.delivery.plan.yaml import add_project_checks
+from interlock.delivery.plan.tables import add_project_checks
 from interlock.journal.runs import NewCase
 from interlock.system.errors import InterlockError, SourceError
 from interlock.system.files import save_file

@@ -179,7 +179,7 @@ class ReportCollector:
                 *self._read_baseline(str(merged.get("commit", "")), "merge"),
             ),
             claims=tuple(self._collect_claims(checked)),
-            diff_findings=steps.read_diff_findings(last),
+            weakened_tests=tuple(last.get("weakened_tests", ())),
             violations=tuple(
                 dict.fromkeys(str(each) for t in checked for each in t.answer.get("violations", ()))
             ),

@@ -89,7 +89,7 @@ class TaskReport(msgspec.Struct, frozen=True, kw_only=True):
     moves: tuple[Move, ...] = ()
     proofs: tuple[CheckEvidence, ...] = ()
     claims: tuple[AgentStatement, ...] = ()
-    diff_findings: tuple[str, ...] = ()
+    weakened_tests: tuple[str, ...] = ()
     violations: tuple[str, ...] = ()
     tokens: int = 0
     money: float = 0.0

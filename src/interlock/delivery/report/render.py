@@ -218,7 +218,7 @@ def _render_task(task: TaskReport) -> Iterator[str]:
         yield format_fence(looks.last_failure.output[-_OUTPUT:])
     for name, texts in (
         ("Rules broken", task.violations),
-        ("Noticed in the change", task.diff_findings),
+        ("Tests that assert less", task.weakened_tests),
     ):
         if texts:
             yield f"{name}:\n\n" + "\n".join(

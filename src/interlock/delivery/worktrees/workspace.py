@@ -35,7 +35,7 @@ from interlock.system.files import exists, is_folder, remove_tree, save_file
 from interlock.system.git import OWN_CLONE, Git, OnStep, ignore_step
 from interlock.system.locks import take_lock
 
-MANIFEST = "workshop.json"
+MANIFEST = "workspace.json"
 LOCK = "lock"
 _FORM = 1
 _PATIENCE = 2.0
@@ -52,7 +52,7 @@ def read_wall_clock() -> int:
 class WorkspaceManifest(msgspec.Struct, frozen=True, kw_only=True):
     """What this folder is, kept beside what was made. Without it nothing here is touched."""
 
-    interlock_workshop: int
+    interlock_workspace: int
     slug: str
     asked: str
     keep_hooks: bool
@@ -96,7 +96,7 @@ class DeliveryWorkspace:
             if manifest is None:
                 found = inspect_repository(source, base)
                 manifest = WorkspaceManifest(
-                    interlock_workshop=_FORM,
+                    interlock_workspace=_FORM,
                     slug=slug,
                     asked=base,
                     keep_hooks=keep_hooks,
@@ -242,7 +242,7 @@ def read_manifest(home: Path) -> WorkspaceManifest | None:
         raise SourceError(
             f"{file} cannot be read ({error}); use another folder, or look what this one is"
         ) from None
-    if manifest.interlock_workshop != _FORM:
+    if manifest.interlock_workspace != _FORM:
         raise SourceError(f"{file} was written by another version of Interlock; use that one")
     return manifest
 

@@ -1,1 +1,1 @@
-"""Approval by people on GitHub issues: comments, labels, webhooks."""
+"""Approval by people on GitHub issues: comments and labels."""

@@ -108,7 +108,6 @@ class _Question:
         self.failures = 0
         self.quiet_polls = 0
         """How many polls there were since something changed."""
-        self.hurried = False
         self.announced = False
         self.cancel: Callable[[], None] | None = None
         self.task: asyncio.Task[None] | None = None
@@ -169,20 +168,6 @@ class IssueCarrier(Carrier):
         """Dispatch ids are unique in a workspace, and several may share a repository."""
         return f"{self._workspace}-{dispatch_id}"
 
-    def is_watching(self, repo: str, number: int) -> bool:
-        """Whether an answer is awaited on this issue."""
-        polls = [question.poll for question in self._open.values() if question.poll is not None]
-        is_ours = repo.lower() == self._issues.repo.lower()
-        return is_ours and any(poll.issue.number == number for poll in polls)
-
-    def wake(self, number: int) -> None:
-        """Something may have happened on that issue: poll at once."""
-        for question in self._open.values():
-            if question.poll is not None and question.poll.issue.number == number:
-                question.hurried = True
-                if question.task is None:
-                    self._start_poll(question)
-
     def _stop_polling(self, question: _Question) -> None:
         """No further poll; one that is under way may finish, and its result is dropped."""
         if question.cancel is not None:
@@ -206,10 +191,8 @@ class IssueCarrier(Carrier):
 
     def _poll(self, question: _Question) -> tuple[Reply | None, float]:
         """The answer if there is one, and when to poll again if there is none."""
-        now, hurried = self._clock.now(), question.hurried
-        question.hurried = False
         try:
-            reply = self._ask_github(question, now, hurried)
+            reply = self._ask_github(question, self._clock.now())
         except GithubBusyError as error:
             question.failures += 1
             doubled = min(self._poll_s * 2**question.failures, LONGEST_S)
@@ -233,10 +216,10 @@ class IssueCarrier(Carrier):
             del self._open[question.ask.dispatch_id]
             self._deliver(reply)
             return
-        at = self._clock.now() + (0 if question.hurried else delay)
+        at = self._clock.now() + delay
         question.cancel = self._clock.call_at(at, lambda: self._start_poll(question))
 
-    def _ask_github(self, question: _Question, now: float, hurried: bool) -> Reply | None:
+    def _ask_github(self, question: _Question, now: float) -> Reply | None:
         """Poll in a thread of its own: the answer, or None."""
         ask = question.ask
         if question.poll is None:
@@ -246,7 +229,7 @@ class IssueCarrier(Carrier):
             question.poll = IssuePoll(self._issues, issue)
         # After a failure a reply of ours may be there that was never acknowledged: without reading
         # all comments first we would write it again.
-        all_of_it = hurried or question.failures > 0
+        all_of_it = question.failures > 0
         question.pending = question.poll.look(all_of_it=all_of_it) or question.pending
         question.quiet_polls += 1
         if question.pending is None:

@@ -1,7 +1,8 @@
 """The checkpoint of an epic, version 2: one record with everything a fresh session needs.
 
-Also how a session's stated position changes it, and how it is encoded: with a checksum, within
-limits, and never so that it could not be read back.
+Also the change that a session's stated position makes, and the file: JSON with a checksum, within
+limits, and never so that it could not be read back. Reading tells a damaged file from an invalid
+one and from one of a newer version.
 """
 
 import hashlib
@@ -14,7 +15,7 @@ import msgspec
 
 from interlock.epic.status import NEXT, Status, change_status
 from interlock.system.errors import SourceError, StateError
-from interlock.system.strict_json import INT64, format_json
+from interlock.system.strict_json import INT64, Problem, format_json, read_object
 
 VERSION: Final = 2
 _MOST_FAILURES: Final = 50
@@ -44,13 +45,11 @@ class Story(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Position(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the work stands: the fields of the signal, and what older files add."""
+    """Where the work stands: the fields of the signal."""
 
     story_id: str = ""
     phase: str = ""
     task: str = ""
-    task_total: int = 0
-    step: str = ""
 
 
 class GitWork(msgspec.Struct, frozen=True, kw_only=True):
@@ -94,9 +93,6 @@ class EpicFailure(msgspec.Struct, frozen=True, kw_only=True):
     task: str = ""
     type: str = ""
     message: str = ""
-    retry_count: int = 0
-    reverted_to: str = ""
-    recovered: bool = False
 
 
 class Recovery(msgspec.Struct, frozen=True, kw_only=True):
@@ -115,11 +111,8 @@ class Recovery(msgspec.Struct, frozen=True, kw_only=True):
 class Metrics(msgspec.Struct, frozen=True, kw_only=True):
     """What the work has cost so far."""
 
-    tokens_used: int = 0
-    subagents_spawned: int = 0
     clears_performed: int = 0
     recoveries_performed: int = 0
-    time_elapsed_minutes: int = 0
 
 
 class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
@@ -253,7 +246,6 @@ def _find_negative_numbers(checkpoint: Checkpoint) -> list[str]:
     counts: dict[str, int] = {
         "generation": checkpoint.generation,
         "epic.stories_total": checkpoint.epic.stories_total,
-        "position.task_total": checkpoint.position.task_total,
         **{f"attempts.{name[:40]}": value for name, value in checkpoint.attempts.items()},
         **{f"metrics.{k}": v for k, v in msgspec.structs.asdict(checkpoint.metrics).items()},
     }
@@ -315,3 +307,74 @@ def _explain_leaf(value: Any) -> str:
     if isinstance(value, float) and abs(value) == float("inf"):
         return "a number is infinite"
     return ""
+
+
+UnreadKind = Literal["MISSING", "CORRUPT", "INVALID", "VERSION"]
+ErrorCode = Literal["NO_CHECKPOINT", "CHECKPOINT_CORRUPT"]
+
+
+class UnreadableCheckpoint(msgspec.Struct, frozen=True):
+    """The reason why there is no usable checkpoint."""
+
+    kind: UnreadKind
+    sentence: str
+
+    @property
+    def code(self) -> ErrorCode:
+        """The error code of the signals, which has one code for all unusable files."""
+        return "NO_CHECKPOINT" if self.kind == "MISSING" else "CHECKPOINT_CORRUPT"
+
+
+def read_checkpoint(raw: bytes) -> Checkpoint | UnreadableCheckpoint:
+    """Return the checkpoint in a file, or why there is none."""
+    if len(raw) > LARGEST:
+        return UnreadableCheckpoint("CORRUPT", f"it has more than {LARGEST:,} bytes")
+    value = read_object(raw)
+    if isinstance(value, Problem):
+        return UnreadableCheckpoint("CORRUPT", value.sentence)
+    wrong = explain_unsound(value)
+    if wrong:
+        return UnreadableCheckpoint("CORRUPT", wrong)
+    body = dict(value)
+    checksum, version = body.pop("checksum", None), value.get("version")
+    # A checksum must match, whatever the file then claims to be.
+    if checksum is not None and checksum != compute_checksum(body):
+        return UnreadableCheckpoint("CORRUPT", "its checksum does not match its content")
+    if not isinstance(version, int) or version < VERSION:
+        return UnreadableCheckpoint(
+            "INVALID", f"its form is unknown: no checkpoint of version {VERSION}"
+        )
+    if version > VERSION:
+        sentence = f"it has version {version}, and this Interlock knows {VERSION}: use a newer one"
+        return UnreadableCheckpoint("VERSION", sentence)
+    if checksum is None:
+        return UnreadableCheckpoint("CORRUPT", "it has no checksum")
+    return _read_body(body)
+
+
+def _read_body(body: dict[str, Any]) -> Checkpoint | UnreadableCheckpoint:
+    try:
+        checkpoint = msgspec.convert(body, Checkpoint)
+    except msgspec.ValidationError as error:
+        return UnreadableCheckpoint("INVALID", str(error))
+    unknown = _find_unknown(body, msgspec.to_builtins(checkpoint))
+    if unknown:
+        extra = {**checkpoint.extra, **unknown}
+        checkpoint = msgspec.structs.replace(checkpoint, extra=extra)
+    wrong = find_faults(checkpoint)
+    return UnreadableCheckpoint("INVALID", "; ".join(wrong[:5])) if wrong else checkpoint
+
+
+def _find_unknown(given: Any, known: Any) -> dict[str, Any]:
+    """Return the fields of `given` that `known` lacks, in their places; a list's by number."""
+    if isinstance(given, list):
+        given = {str(at): item for at, item in enumerate(given)}
+        known = {str(at): item for at, item in enumerate(known)}
+    if not isinstance(given, dict) or not isinstance(known, dict):
+        return {}
+    found: dict[str, Any] = {}
+    for name, value in given.items():
+        part = _find_unknown(value, known[name]) if name in known else value
+        if name not in known or part:
+            found[name] = part
+    return found

@@ -14,15 +14,16 @@ from typing import Final
 
 import msgspec
 
-from interlock.epic.checkpoints.legacy import (
-    ReadCheckpoint,
-    Shape,
+from interlock.epic.checkpoints.place import StateFolder, check_folders, make_folders
+from interlock.epic.checkpoints.record import (
+    LARGEST,
+    Checkpoint,
     UnreadableCheckpoint,
     UnreadKind,
+    check_epic_id,
+    encode_checkpoint,
     read_checkpoint,
 )
-from interlock.epic.checkpoints.place import StateFolder, check_folders, make_folders
-from interlock.epic.checkpoints.record import LARGEST, Checkpoint, check_epic_id, encode_checkpoint
 from interlock.system.errors import SourceError, StateError
 from interlock.system.files import (
     UnreadableFile,
@@ -35,20 +36,19 @@ from interlock.system.files import (
 from interlock.system.locks import LockHeldError, hold_lock
 
 _GRAVE: Final[tuple[UnreadKind, ...]] = ("CORRUPT", "INVALID")
-_OURS: Final = 4
 _CLEAR: Final = "interlock epic checkpoint clear"
 
 
 class FoundCheckpoint(msgspec.Struct, frozen=True):
-    """One file, and what it holds."""
+    """One file, and its content."""
 
     path: Path
-    read: ReadCheckpoint | UnreadableCheckpoint
+    read: Checkpoint | UnreadableCheckpoint
     raw: bytes = b""
 
     @property
     def generation(self) -> int:
-        return self.read.checkpoint.generation if isinstance(self.read, ReadCheckpoint) else -1
+        return self.read.generation if isinstance(self.read, Checkpoint) else -1
 
     @property
     def is_damaged(self) -> bool:
@@ -63,7 +63,6 @@ class LoadedCheckpoint(msgspec.Struct, frozen=True):
 
     checkpoint: Checkpoint
     path: Path
-    shape: Shape
     notices: tuple[str, ...] = ()
     fell_back: bool = False
     """The newest file is damaged, and this is the one before it."""
@@ -79,43 +78,28 @@ def previous_file(folder: Path, epic_id: str) -> Path:
 
 
 def read_checkpoint_file(path: Path, epic_id: str) -> FoundCheckpoint:
-    """What one file holds for this epic."""
+    """Return the content of one file for this epic, or why it cannot be used."""
     raw = read_file(path, LARGEST)
     if isinstance(raw, UnreadableFile):
         return FoundCheckpoint(
             path, UnreadableCheckpoint("MISSING" if raw.kind == "gone" else "CORRUPT", raw.reason)
         )
     read = read_checkpoint(raw)
-    if isinstance(read, ReadCheckpoint) and read.checkpoint.epic.id != epic_id:
-        read = UnreadableCheckpoint("INVALID", f"it belongs to epic {read.checkpoint.epic.id!r}")
+    if isinstance(read, Checkpoint) and read.epic.id != epic_id:
+        read = UnreadableCheckpoint("INVALID", f"it belongs to epic {read.epic.id!r}")
     return FoundCheckpoint(path, read, raw)
 
 
 def read_all_files(place: StateFolder, epic_id: str) -> list[FoundCheckpoint]:
-    """The files of both folders, newest generations first; older tools' files if none is there."""
+    """Return the files of both folders, newest generations first."""
     paths = [current_file(folder, epic_id) for folder in place.folders]
     paths += [previous_file(folder, epic_id) for folder in place.folders]
-    found = [read_checkpoint_file(path, epic_id) for path in paths]
-    if any(_unread_kind(file) != "MISSING" for file in found):
-        return found
-    old = [read_checkpoint_file(path, epic_id) for path in list_legacy_files(place, epic_id)]
-    own = [file for file in old if isinstance(file.read, ReadCheckpoint)]
-    return [*found, *own]
-
-
-def list_legacy_files(place: StateFolder, epic_id: str) -> list[Path]:
-    """Where older tools keep the checkpoint of an epic, the best first."""
-    names = ["current-checkpoint.json", "checkpoint.json"]
-    if epic_id:
-        stems = (f"epic-{epic_id}", epic_id, f"create-epic-{epic_id}")
-        names += [f"{stem}-state.json" for stem in stems]
-    beside = [place.root / "state" / f"epic-{epic_id}-state.json"] if epic_id else []
-    return [*(place.state / name for name in names), *beside]
+    return [read_checkpoint_file(path, epic_id) for path in paths]
 
 
 def choose_newest(found: list[FoundCheckpoint]) -> LoadedCheckpoint | UnreadableCheckpoint:
-    """The newest sound file of all, or the gravest reason why there is none."""
-    sound = [file for file in found if isinstance(file.read, ReadCheckpoint)]
+    """Return the newest sound file of all, or the gravest reason why there is none."""
+    sound = [file for file in found if isinstance(file.read, Checkpoint)]
     newer = [file for file in found if _unread_kind(file) == "VERSION"]
     if any(not _is_previous(file) for file in newer) or (newer and not sound):
         return UnreadableCheckpoint("VERSION", _describe_files(newer))
@@ -131,26 +115,20 @@ def choose_newest(found: list[FoundCheckpoint]) -> LoadedCheckpoint | Unreadable
 
 
 def _build_loaded(best: FoundCheckpoint, found: list[FoundCheckpoint]) -> LoadedCheckpoint:
-    if not isinstance(best.read, ReadCheckpoint):
+    if not isinstance(best.read, Checkpoint):
         raise TypeError(best.path)
     first = found[0]
     notices = [
         f"{file.path} is damaged: {_unread_sentence(file)}" for file in found if file.is_damaged
     ]
     if best is not first:
-        if isinstance(first.read, ReadCheckpoint):
+        if isinstance(first.read, Checkpoint):
             notices.append(f"{first.path} is older than {best.path}")
-        gone = (
-            f"{first.path} is gone: "
-            if _unread_kind(first) == "MISSING" and len(found) <= _OURS
-            else ""
-        )
+        gone = f"{first.path} is gone: " if _unread_kind(first) == "MISSING" else ""
         notices.append(f"{gone}{best.path} is used")
     damaged = any(file.is_damaged and not _is_previous(file) for file in found)
-    read, fell_back = best.read, damaged and _is_previous(best)
-    return LoadedCheckpoint(
-        read.checkpoint, best.path, read.shape, tuple(notices), fell_back, best.raw
-    )
+    fell_back = damaged and _is_previous(best)
+    return LoadedCheckpoint(best.read, best.path, tuple(notices), fell_back, best.raw)
 
 
 def _is_previous(found: FoundCheckpoint) -> bool:
@@ -186,7 +164,7 @@ class Checkpoints:
         self.place = place
 
     def read(self, epic_id: str) -> LoadedCheckpoint | UnreadableCheckpoint:
-        """The newest sound checkpoint of an epic, or why there is none."""
+        """Return the newest sound checkpoint of an epic, or why there is none."""
         check_epic_id(epic_id)
         check_folders(self.place)
         return choose_newest(read_all_files(self.place, epic_id))
@@ -215,12 +193,7 @@ class Checkpoints:
             self._write_files(after, raw, before)
         notices = (*(before.notices if before else ()), *(f"kept as {path}" for path in aside))
         path = current_file(self.place.state, epic_id)
-        return LoadedCheckpoint(after, path, "version-2", notices, raw=raw)
-
-    def restore(self, raw: bytes, checkpoint: Checkpoint) -> None:
-        """Have a checkpoint here as it was elsewhere, in the place of any other of its epic."""
-        with self._hold_write_lock(checkpoint.epic.id):
-            self._write_files(checkpoint, raw, None)
+        return LoadedCheckpoint(after, path, notices, raw=raw)
 
     def _build_next(self, before: LoadedCheckpoint | None, change: Change, at: str) -> Checkpoint:
         known = before.checkpoint if before else None
@@ -263,7 +236,7 @@ class Checkpoints:
                 raise SourceError(f"{odd[0]} is a link or not a plain file: remove it")
 
     def find_active(self) -> str:
-        """The epic that was written last; if that is unknown, the only one there is, or ""."""
+        """Return the epic that was written last; if unknown, the only one there is, or ""."""
         check_folders(self.place)
         for folder in self.place.folders:
             raw = read_file(folder / _POINTER, _SMALL)
@@ -276,44 +249,22 @@ class Checkpoints:
         return known[0] if known else ""
 
     def list_epics(self) -> list[str]:
-        """Every epic that has a file here, also those of older tools."""
+        """Return every epic that has a file here."""
         check_folders(self.place)
         named: set[str] = set()
         for folder in self.place.folders:
-            for path in folder.glob("*.json*"):
-                stem = path.name.removesuffix(".1").removesuffix(".json")
+            for path in (*folder.glob("*.json"), *folder.glob("*.json.1")):
                 with suppress(SourceError):
-                    if path.name in (f"{stem}.json", f"{stem}.json.1") and not _is_legacy_name(
-                        path
-                    ):
-                        named.add(check_epic_id(stem))
-        return sorted(named | set(self._list_legacy_epics()))
-
-    def _list_legacy_epics(self) -> Iterator[str]:
-        paths = list_legacy_files(self.place, "")
-        for folder in (self.place.state, self.place.root / "state"):
-            paths += sorted(folder.glob("*-state.json"))
-        for path in paths:
-            raw = read_file(path, 1 << 20)
-            found = None if isinstance(raw, UnreadableFile) else read_checkpoint(raw)
-            if isinstance(found, ReadCheckpoint):
-                yield found.checkpoint.epic.id
+                    named.add(check_epic_id(path.name.removesuffix(".1").removesuffix(".json")))
+        return sorted(named)
 
     def clear(self, epic_id: str, word: str, delete: bool = False) -> list[Path]:
-        """Move the epic's files into the archive, under names with this word, or `delete` them.
-        Files of older tools are archived in any case."""
+        """Move the epic's files into the archive, under names with this word, or delete them."""
         check_epic_id(epic_id)
         with self._hold_write_lock(epic_id):
             ours = [path for folder in self.place.folders for path in _list_files(folder, epic_id)]
             ours = [path for path in ours if exists(path)]
-            old = list_legacy_files(self.place, epic_id)
-            old = [
-                path
-                for path in old
-                if path.parent == self.place.state and _belongs_to(path, epic_id)
-            ]
             done = _delete_files(ours) if delete else _archive_files(ours, word, epic_id)
-            done = [*done, *_archive_files(old, word, epic_id)]
             for folder in self.place.folders:
                 raw = read_file(folder / _POINTER, _SMALL)
                 if not isinstance(raw, UnreadableFile) and raw.strip() == epic_id.encode():
@@ -335,16 +286,12 @@ def _waiting_lock(path: Path) -> Iterator[None]:
 
 
 def _list_files(folder: Path, epic_id: str) -> tuple[Path, ...]:
-    """Every file of an epic in a folder."""
+    """Return every file of an epic in a folder."""
     return (
         current_file(folder, epic_id),
         previous_file(folder, epic_id),
         folder / f"{epic_id}.attempts",
     )
-
-
-def _belongs_to(path: Path, epic_id: str) -> bool:
-    return isinstance(read_checkpoint_file(path, epic_id).read, ReadCheckpoint)
 
 
 def _delete_files(paths: list[Path]) -> list[Path]:
@@ -368,14 +315,6 @@ def _archive_files(paths: list[Path], word: str, epic_id: str) -> list[Path]:
 
 def _is_plain(path: Path, right_kind: bool) -> bool:
     return right_kind and not path.is_symlink()
-
-
-def _is_legacy_name(path: Path) -> bool:
-    """Whether older tools use this name."""
-    return path.name.endswith("-state.json") or path.name in (
-        *("current-checkpoint.json", "checkpoint.json", "session.json", "test-results.json"),
-        "context.json",
-    )
 
 
 class LockedError(StateError):

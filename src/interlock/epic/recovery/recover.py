@@ -11,9 +11,8 @@ from typing import Final
 
 import msgspec
 
-from interlock.epic.checkpoints.legacy import UnreadableCheckpoint
 from interlock.epic.checkpoints.place import StateFolder, make_folders
-from interlock.epic.checkpoints.record import Checkpoint, GitWork, Recovery
+from interlock.epic.checkpoints.record import Checkpoint, GitWork, Recovery, UnreadableCheckpoint
 from interlock.epic.checkpoints.store import Checkpoints
 from interlock.epic.recovery.git_state import (
     apply_stash,

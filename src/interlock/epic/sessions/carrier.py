@@ -30,7 +30,6 @@ from interlock.epic.progress import CheckpointUpdater
 from interlock.epic.sessions.channel import Channel
 from interlock.epic.sessions.listen import AgentDialect, SessionListener
 from interlock.epic.sessions.record import SessionAttempt, SessionRecord, Via
-from interlock.epic.sessions.transfer import SessionLimits
 from interlock.epic.status import ENDING
 from interlock.signals.lines import LineResult, read_payload
 from interlock.system.clock import Clock
@@ -47,42 +46,90 @@ _OVERRUN: Final = {
 _TAIL: Final = 500
 
 
-class SessionRunner:
-    """Runs sessions of one kind of agent, each as one process that is heard while it runs."""
+class SessionLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """How long sessions may take, in seconds."""
 
-    def __init__(self, dialect: AgentDialect, home: AgentHome, clock: Clock) -> None:
+    session: float = 4 * 3600.0
+    """One session, from its start."""
+    idle: float = 1800.0
+    """Without a byte of output."""
+    grace: float = 20.0
+    """To exit by itself after its last signal."""
+    backoff: float = 2.0
+    """The pause after a crash; it doubles with each crash in a row."""
+
+
+class SessionCarrier(TaskCarrier):
+    """A carrier that runs one session for each ask: one process that is heard while it runs."""
+
+    def __init__(
+        self,
+        dialect: AgentDialect,
+        home: AgentHome,
+        limits: SessionLimits,
+        clock: Clock,
+        updater: CheckpointUpdater,
+    ) -> None:
+        super().__init__()
         self._dialect = dialect
         self._home = home
+        self._limits = limits
         self._clock = clock
+        self._updater = updater
         self._processes = ProcessSnapshot(TAGS)
         self._status_file = AgentStatusFile(home.root / f"standing-{dialect.name}.json", clock)
 
     async def prepare(self) -> None:
-        """End what an earlier Interlock has left behind."""
+        """End the processes that an earlier Interlock left behind."""
         await self._home.owner.cleanup_orphans(self._clock, self._dialect.timeouts.grace)
 
-    def close(self) -> None:
+    async def close(self) -> None:
+        await super().close()
         self._status_file.close()
 
-    def make_folder(self, ask: Ask) -> WorkFolder:
-        """Where the files of the session lie."""
-        return make_work_folder(self._home.root, ask, self._dialect.name)
+    async def answer(self, ask: Ask) -> Reply:
+        folder = make_work_folder(self._home.root, ask, self._dialect.name)
+        path = folder.folder / "sessions" / f"{ask.attempt}.jsonl"
+        record = SessionRecord(path, ask.case_id)
+        usage = Usage()
+        try:
+            if record.is_ending:
+                attempt = build_attempt(record)
+            else:
+                await self._back_off(ask)
+                before = await asyncio.to_thread(self._updater.read_mark)
+                attempt, usage, limit = await self._run_session(ask, folder, record, before)
+                if limit is not None:
+                    return limit
+            artifact = await asyncio.to_thread(self._updater.apply, ask, attempt)
+        finally:
+            record.close()
+        return Reply(ask.dispatch_id, msgspec.json.encode(artifact), usage=usage)
 
-    async def run(
-        self, ask: Ask, root: Path, record: SessionRecord, limits: SessionLimits, before: str
+    async def _back_off(self, ask: Ask) -> None:
+        """Pause after crashes in a row: what failed at once may work later."""
+        crashes = ask.case.context.get("crashes", 0) if ask.case else 0
+        pause = backoff_seconds(crashes if isinstance(crashes, int) else 0, self._limits.backoff)
+        if pause:
+            await wait_until(self._clock, self._clock.now() + pause)
+
+    async def _run_session(
+        self, ask: Ask, folder: WorkFolder, record: SessionRecord, before: str
     ) -> tuple[SessionAttempt, Usage, Reply | None]:
-        """One process that works in `root`, from its start to its end; a reply if it met a rate
-        limit and said nothing. `before` is the mark of the checkpoint that it finds."""
+        """Run one process from its start to its end; return a reply if it only met a rate limit.
+
+        `before` is the mark of the checkpoint that the session finds.
+        """
         record.begin(self._clock.now(), record.starts[0].before if record.starts else before)
-        intake = _SignalIntake(self._dialect, record, self._clock, limits.grace)
+        intake = _SignalIntake(self._dialect, record, self._clock, self._limits.grace)
         channel = Channel(
             self._socket_folder(ask), self._home.make_nonce(), intake.add_channel_signal
         )
-        timeouts = _build_timeouts(self._dialect.timeouts, limits)
+        timeouts = _build_timeouts(self._dialect.timeouts, self._limits)
         await channel.start()
         try:
             agent = AgentProcess(
-                self._build_spec(ask, root, channel),
+                self._build_spec(ask, folder, channel),
                 timeouts,
                 intake.listener,
                 self._clock,
@@ -108,8 +155,8 @@ class SessionRunner:
             return attempt, usage, outcome.build_reply(ask.dispatch_id)
         return attempt, usage, None
 
-    def _build_spec(self, ask: Ask, root: Path, channel: Channel) -> ProcessSpec:
-        folder = self.make_folder(ask)
+    def _build_spec(self, ask: Ask, folder: WorkFolder, channel: Channel) -> ProcessSpec:
+        root = self._home.project
         prompt_file = folder.prompt_path(ask.attempt)
         own_folder = not (root / ".git").exists()
         command = self._dialect.build_command(ask.prompt, prompt_file, own_folder)
@@ -125,57 +172,9 @@ class SessionRunner:
         return ProcessSpec(command.argv, command.stdin, root, environment, tag)
 
     def _socket_folder(self, ask: Ask) -> Path:
-        """A socket's path must be short, so it does not lie with the session's other files. Two
-        workers of one host may have the same dispatch, one of them too late."""
+        """Return a folder with a short path, as sockets need it."""
         name = f"{self._home.owner.workspace[:8]}-{ask.dispatch_id}-{os.getpid()}"
         return Path(tempfile.gettempdir()) / f"interlock-{os.getuid()}-{name}"
-
-
-class SessionCarrier(TaskCarrier):
-    """A carrier that runs one session for each ask, in the project itself."""
-
-    def __init__(
-        self,
-        dialect: AgentDialect,
-        home: AgentHome,
-        limits: SessionLimits,
-        clock: Clock,
-        updater: CheckpointUpdater,
-    ) -> None:
-        super().__init__()
-        self._runner = SessionRunner(dialect, home, clock)
-        self._project = home.project
-        self._limits = limits
-        self._clock = clock
-        self._updater = updater
-
-    async def prepare(self) -> None:
-        await self._runner.prepare()
-
-    async def close(self) -> None:
-        await super().close()
-        self._runner.close()
-
-    async def answer(self, ask: Ask) -> Reply:
-        folder = self._runner.make_folder(ask)
-        path = folder.folder / "sessions" / f"{ask.attempt}.jsonl"
-        record = SessionRecord(path, ask.case_id)
-        usage = Usage()
-        try:
-            if record.is_ending:
-                attempt = build_attempt(record)
-            else:
-                await back_off(ask, self._limits.backoff, self._clock)
-                before = await asyncio.to_thread(self._updater.read_mark)
-                attempt, usage, limit = await self._runner.run(
-                    ask, self._project, record, self._limits, before
-                )
-                if limit is not None:
-                    return limit
-            artifact = await asyncio.to_thread(self._updater.apply, ask, attempt)
-        finally:
-            record.close()
-        return Reply(ask.dispatch_id, msgspec.json.encode(artifact), usage=usage)
 
 
 def build_attempt(
@@ -214,14 +213,6 @@ def _build_timeouts(defaults: Timeouts, limits: SessionLimits) -> Timeouts:
         wall=limits.session,
         after_result=max(limits.grace, defaults.after_result),
     )
-
-
-async def back_off(ask: Ask, first: float, clock: Clock) -> None:
-    """Pause after crashes in a row: what failed at once may work later."""
-    crashes = ask.case.context.get("crashes", 0) if ask.case else 0
-    pause = backoff_seconds(crashes if isinstance(crashes, int) else 0, first)
-    if pause:
-        await wait_until(clock, clock.now() + pause)
 
 
 def backoff_seconds(crashes: int, first: float) -> float:
