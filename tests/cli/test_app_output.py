@@ -91,7 +91,6 @@ Checks:
   doctor       Check the machine and the database.
   lint         Check prompts and transcripts.
   conform      Test a watcher against the file protocol.
-  analyst      The built-in analyst's parts: JSONL in, JSONL out.
 """
 
 
@@ -117,35 +116,12 @@ Commands:
   push       Send reviewed results to ReportPortal.
   calibrate  Run a scenario with known answers and score the agent.
 """
-ANALYST = """\
-Usage: interlock analyst [OPTIONS] COMMAND [ARGS]...
-
-  The built-in analyst's parts: JSONL in, JSONL out.
-
-Options:
-  --help  Show this message and exit.
-
-Commands:
-  read       The failures of one report or log, and its number of tests.
-  templates  The template of each line of a log.
-  evidence   The lines of a log that say why it failed.
-  cluster    Which failures are one family.
-  recall     Whether an earlier failure is the same.
-  triage     What kind each failure is; unknown is no answer.
-  suspect    Which candidate brought each failure, best first.
-  fit        Learn kinds of failures from your reviews.
-  show       Show what was learnt, how it was judged, and what is used.
-  use        Use another model from now on, or the rules alone.
-"""
 BY_HAND = ("cursor", "save", "status", "analyze", "report", "push")
 
 
-def test_help_of_the_manual_flow_and_of_the_analyst(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_help_of_the_manual_flow(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     assert world.hand("--help") == CliResult(0, ASTERISK, "")
-    assert world.say("analyst", "--help") == CliResult(0, ANALYST, "")
 
 
 @pytest.mark.parametrize("verb", BY_HAND)

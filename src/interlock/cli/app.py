@@ -101,7 +101,6 @@ VERBS: dict[str, dict[str, tuple[str, str]]] = {
         "doctor": ("doctor", "Check the machine and the database."),
         "lint": ("lint", "Check prompts and transcripts."),
         "conform": ("respond", "Test a watcher against the file protocol."),
-        "analyst": ("analyst", "The built-in analyst's parts: JSONL in, JSONL out."),
     },
 }
 """Every verb as --help shows it: by group, with the modules that have it and its first sentence."""
@@ -316,14 +315,11 @@ def _flush_stdout() -> None:
 
 
 class DefaultVerb(TyperGroup):
-    """Words that begin with no verb of the group belong to its first one, `run`; a verb may be
-    written like a flag, `--from-history`."""
+    """Words that begin with no verb of the group belong to its first one, `run`."""
 
     default: ClassVar[str] = "run"
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        if args and args[0].startswith("--") and args[0][2:] in self.commands:
-            args = [args[0][2:], *args[1:]]
         if args and args[0] not in self.commands and args[0] != "--help":
             args = [self.default, *args]
         return super().parse_args(ctx, args)

@@ -13,7 +13,6 @@ import typer
 from interlock.cli.app import DefaultVerb, ExitCode, app, exit_with
 from interlock.cli.options import BatchSize, DispatchFlags, PromptDir, Watching, read_thresholds
 from interlock.cli.output import (
-    Db,
     Json,
     Sets,
     echo,
@@ -200,48 +199,6 @@ def compare(
     if json:
         return echo_json(comparison)
     for line in render_comparison_text(comparison):
-        echo(line)
-    return None
-
-
-@calibrate.command("from-history")
-def from_history(
-    sources: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[SOURCE...]",
-            help="ReportPortal launches whose defect types are the truth; else your own reviews.",
-        ),
-    ] = None,
-    rp_key: Annotated[
-        Path | None,
-        typer.Option("--rp-key", metavar="FILE", help="ReportPortal's token, in a 0600 file."),
-    ] = None,
-    db: Db = None,
-    json: Json = False,
-) -> None:
-    """How often the analyst names the right kind, by what your team decided."""
-    from interlock.cli.analyst import format_evaluation
-    from interlock.rca.analyze import read_launches
-    from interlock.rca.learning import (
-        evaluate_labels,
-        list_issue_types,
-        list_labels,
-        load_judge,
-    )
-    from interlock.rca.taxonomy import TAXONOMY
-
-    project = open_project(db)
-    launches = read_launches(sources, "", rp_key, echo_note) if sources else []
-    judge, labels = None, list_issue_types(launches, TAXONOMY)
-    if project.has_database or not sources:
-        with project.read() as connection:
-            judge = load_judge(connection)
-            labels = labels if sources else list_labels(connection)
-    evaluation = evaluate_labels(labels, judge)
-    if json:
-        return echo_json({"evaluation": evaluation})
-    for line in format_evaluation(evaluation):
         echo(line)
     return None
 

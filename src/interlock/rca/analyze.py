@@ -28,7 +28,6 @@ from interlock.rca.intake import KnownFailures, count_cases, hash_failure, make_
 from interlock.rca.knowledge.causes import sweep_dormant
 from interlock.rca.knowledge.intake import begin_suite, extend_suite
 from interlock.rca.knowledge.suites import Suite, find_suite, iterate_case_views
-from interlock.rca.learning import fit_if_due
 from interlock.rca.records import Findings
 from interlock.rca.report.document import render_documents
 from interlock.rca.report.page import PARTS_FOLDER
@@ -239,13 +238,6 @@ def work_on_suite(
     options = msgspec.convert(run.options, RunConfig)
     config = read_config(options)
     pool = _take_many_at_once(pool, options)
-    made = fit_if_due(connection, config.analyst.fit_every, time.time())
-    if made:
-        word = "is used from now on" if made.status == "active" else "is not used"
-        project.display.note(
-            f"note: a model of your reviews was fitted and {word}: {made.evaluation.why}; "
-            "'interlock analyst show'"
-        )
     if config.reproduce.command:
         result = work_on_run(
             connection,
