@@ -37,6 +37,7 @@ from interlock.rca.sources.reportportal.client import parse_launch_word
 from interlock.rca.steps import CALIBRATE_FOLDER, INVESTIGATIONS_FOLDER
 from interlock.runtime.agent_pool import AgentPool
 from interlock.runtime.application import RunSetup
+from interlock.runtime.session import RunSession
 from interlock.runtime.settings import RunConfig
 from interlock.system.clock import SystemClock
 from interlock.system.errors import SourceError, StateError, StoreError, UsageError
@@ -231,6 +232,7 @@ def work_on_suite(
     *,
     wait_for_humans: bool,
     wait_for_limits: bool,
+    started: Callable[[RunSession], None] = lambda _session: None,
 ) -> RunResult:
     """Work on the suite's run until it ends or must wait. Where the failing tests can be run, they
     are run when everything is found, and before anybody reviews it."""
@@ -246,6 +248,7 @@ def work_on_suite(
             display=project.display,
             wait_for_limits=wait_for_limits,
             change_setup=_hold_unproven,
+            started=started,
         )
         if result.stopped_by is not None or result.status in ("budget", "rate-limited"):
             return result
@@ -258,6 +261,7 @@ def work_on_suite(
         display=project.display,
         wait_for_humans=wait_for_humans,
         wait_for_limits=wait_for_limits,
+        started=started,
     )
     for note in result.notes:
         project.display.note(f"note: {note}")
