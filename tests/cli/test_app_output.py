@@ -65,7 +65,6 @@ Results:
 Test history:
   ingest       Remember the results of a CI job, passed ones too.
   history      What is remembered: flaky, broken, failing since, last pass.
-  listen       Take what reviewers say about reports in pull requests.
   quarantine   Tests whose failures do not count for a while.
   last-green   Between which commits each failing test broke.
 

@@ -213,51 +213,6 @@ def test_secrets_in_results_are_nowhere_to_be_read(pipeline: Pipeline) -> None:
     assert kept == [folder / "r.xml"]
 
 
-def test_a_reviewer_refuses_the_suspect_and_it_stays_refused(pipeline: Pipeline) -> None:
-    """Heard by the workflow that a comment starts, kept, and respected by later reports; an event
-    file only says where to look."""
-    pipeline.change("shop/cart.py", "def total():\n    return 3\n", "Round totals")
-    pipeline.set_results(adds=BROKEN, other="")
-    pipeline.on_pull_request(9)
-    suspect = pipeline.repo.git("rev-parse", "--short=10", "HEAD")
-    on_pull_request = dict(pipeline.environ)
-    event = {
-        "repository": {"full_name": REPO, "default_branch": "main"},
-        "issue": {"number": 1, "pull_request": {"url": "x"}},
-        "comment": {"id": 1, "body": "/interlock flaky", "user": {"login": "bob"}},
-    }
-    pipeline.world.write("event.json", json.dumps(event))
-    with a_github() as github:
-        github.opened("Round totals", "")
-        on_pull_request |= {"GITHUB_API_URL": github.url}
-        pipeline.environ = dict(on_pull_request)
-        assert pipeline.run_action(results="r.xml", token=TOKEN).returncode == 0
-        report = github.comments[1][0]
-        assert f"**Suspect** `{suspect}`" in report["body"]
-        github.comment(1, "/interlock not-this")
-        for name in ("GITHUB_REF", "GITHUB_HEAD_REF", "GITHUB_BASE_REF"):
-            del pipeline.environ[name]
-        pipeline.environ |= {"GITHUB_EVENT_NAME": "issue_comment", "GITHUB_REF_NAME": "main"}
-        pipeline.environ |= {"GITHUB_EVENT_PATH": str(pipeline.world.folder / "event.json")}
-        heard = pipeline.run_action(mode="listen", token=TOKEN)
-        assert heard.returncode == 0, heard.stderr
-        assert f"ann refused {suspect} in pull request 1" in heard.stdout
-        assert "bob" not in heard.stdout
-        assert f"ann refused {suspect}" in report["body"]
-        again = pipeline.run_action(mode="listen", token=TOKEN)
-        assert "0 statements taken" in again.stdout
-        pipeline.environ = dict(on_pull_request)
-        assert pipeline.run_action(results="r.xml", token=TOKEN).returncode == 0
-        assert "**Suspect**" not in report["body"]
-        assert f"ann refused {suspect}" in report["body"]
-        assert "**1 new cause (1 test)**" in report["body"], "it is still new"
-        told = pipeline.type("listen")
-    assert told.returncode == 2
-    assert "runs a pull request's code" in told.stderr
-    shown = pipeline.type("history", "test", "adds", "--scope", "pull-request")
-    assert f"ann refused {suspect}" in shown.stdout
-
-
 def test_flags_say_which_run_it_is_to_the_search_for_causes_too(pipeline: Pipeline) -> None:
     """Outside of any CI system, on another branch than the default one."""
     for name in [name for name in pipeline.environ if name.startswith("GITHUB")]:

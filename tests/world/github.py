@@ -36,7 +36,6 @@ class Github:
         self.events: dict[int, list[dict[str, Any]]] = {}
         self.labels: list[str] = []
         self.checks: list[dict[str, Any]] = []
-        self.reactions: dict[int, list[tuple[str, str]]] = {}
         """Of each comment, who reacted how."""
         self.permissions = {"ann": "write", "bob": "admin", "eve": "read", OWN: "admin"}
         self.heeds_since = True
@@ -168,11 +167,6 @@ class Github:
             if len(body["body"]) > LONGEST_COMMENT:
                 return 422, {"message": "Body is too long (maximum is 65536 characters)"}
             return 201, self.comment(int(found[1]), body["body"], OWN)
-        if found := re.fullmatch(rf"{here}/issues/comments/(\d+)/reactions", path):
-            made = self.reactions.setdefault(int(found[1]), [])
-            is_new = (OWN, body["content"]) not in made
-            made += [(OWN, body["content"])] if is_new else []
-            return 201 if is_new else 200, {"content": body["content"]}
         if path == f"{here}/check-runs":
             output = body["output"]
             if len(output["summary"]) > 65_535 or len(output["annotations"]) > 50:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
-from urllib.parse import parse_qs, quote, unquote, urlsplit
+from urllib.parse import parse_qs, unquote, urlsplit
 
 TOKEN = "glpat-of-the-tests"
 PROJECT = "harbour/boats"
@@ -22,10 +22,6 @@ class Gitlab:
     def __init__(self) -> None:
         self.url = ""
         self.notes: list[dict[str, Any]] = []
-        self.emoji: list[tuple[str, str]] = []
-        """The note and the name of each reaction of ours."""
-        self.levels = {8: 30, 9: 10, OWN: 40}
-        """The access levels of the project's members."""
         self.now = 1_790_000_000
         self.fault: tuple[str, int] | None = None
         """A part of a path, and the status that it is answered with."""
@@ -40,31 +36,10 @@ class Gitlab:
         self.notes.append(note)
         return note
 
-    def edit(self, note: dict[str, Any], body: str) -> None:
-        self.now += 1
-        at = datetime.fromtimestamp(self.now, UTC).isoformat()
-        note |= {"body": body, "updated_at": at}
-
-    def _answer_about_people(self, path: str, body: dict[str, Any]) -> tuple[int, Any] | None:
-        if path == "/api/v4/user":
-            return 200, {"id": OWN, "username": f"user{OWN}"}
-        here = f"/api/v4/projects/{quote(PROJECT, safe='')}"
-        if path == f"{here}/merge_requests":
-            return 200, [{"iid": 1}]
-        if found := re.fullmatch(rf"{here}/members/all/(\d+)", path):
-            level = self.levels.get(int(found[1]))
-            return (200, {"access_level": level}) if level else (404, {"message": "404 Not found"})
-        if found := re.fullmatch(rf"{here}/merge_requests/1/notes/(\d+)/award_emoji", path):
-            if (found[1], body["name"]) in self.emoji:
-                return 404, {"message": "404 Award Emoji Name has already been taken Not Found"}
-            self.emoji.append((found[1], body["name"]))
-            return 201, {}
-        return None
-
     def answer(self, method: str, path: str, body: dict[str, Any]) -> tuple[int, Any]:
         parts = urlsplit(path)
-        if (other := self._answer_about_people(parts.path, body)) is not None:
-            return other
+        if parts.path == "/api/v4/user":
+            return 200, {"id": OWN, "username": f"user{OWN}"}
         found = re.fullmatch(
             r"/api/v4/projects/([^/]+)/merge_requests/1/notes(?:/(\d+))?", parts.path
         )

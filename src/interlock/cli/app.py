@@ -72,7 +72,6 @@ VERBS: dict[str, dict[str, tuple[str, str]]] = {
     "Test history": {
         "ingest": ("ingest", "Remember the results of a CI job, passed ones too."),
         "history": ("history", "What is remembered: flaky, broken, failing since, last pass."),
-        "listen": ("ci", "Take what reviewers say about reports in pull requests."),
         "quarantine": ("quarantine", "Tests whose failures do not count for a while."),
         "last-green": ("ingest", "Between which commits each failing test broke."),
     },

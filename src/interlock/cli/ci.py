@@ -1,8 +1,7 @@
-"""The verbs for pipelines: ci, and listen, which reads reviewers' comments."""
+"""The verb for pipelines: ci."""
 
 import os
 import secrets
-import time
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
@@ -11,7 +10,6 @@ import typer
 
 from interlock.cli.app import ExitCode, app
 from interlock.cli.ingest import (
-    ProjectName,
     RunOptions,
     Store,
     echo_history,
@@ -22,8 +20,6 @@ from interlock.cli.options import expand_options
 from interlock.cli.output import Db, Json, echo, echo_note, open_project
 from interlock.rca.analyze import write_report
 from interlock.rca.ci.digest import Digest, FailOn
-from interlock.rca.ci.forge import open_forge
-from interlock.rca.ci.listen import CommentReader, read_reviewers
 from interlock.rca.ci.publish import (
     COMMENT_FILE,
     SUMMARY_FILE,
@@ -34,18 +30,12 @@ from interlock.rca.ci.publish import (
 )
 from interlock.rca.ci.render import Links, format_headline, render_comment, render_summary
 from interlock.rca.ci.run import Reporter, ReportRequest
-from interlock.rca.history.identity import find_commented_pull, parse_variant
+from interlock.rca.history.identity import parse_variant
 from interlock.rca.history.settings import read_history_settings
-from interlock.rca.history.statements import unite_statements
-from interlock.system.errors import SourceError, StoreError, UsageError
-from interlock.system.retry import TransientError
-from interlock.system.text import format_line, plural
+from interlock.system.text import format_line
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from interlock.rca.history.identity import CiRun
-    from interlock.rca.history.statements import Statement
 
 _SHOWN = 20
 
@@ -157,17 +147,13 @@ def ci(
     reporter = Reporter(settings, lambda text: echo_note(defuse(text)), problems)
     with reporter.open_memory(lambda: open_store(store, settings)) as memory:
         started = not memory.list_segments()
-        database = open_project(db)
-        with_comments = comment is not CommentMode.OFF
-        statements = read_reviewers(who, memory, database, problems) if with_comments else ()
-        said = unite_statements(memory.read_statements().every, statements)
-        digest, findings = reporter.judge_run(request, database, memory, said)
+        digest, findings = reporter.judge_run(request, open_project(db), memory)
     if digest is None:
         _refuse_nothing(problems)
     if findings:
         write_report(findings, out / "report")
     outputs = _list_outputs(digest, out, "started" if started else "ok")
-    publication = _build_publication(digest, title, out, annotations, outputs, statements)
+    publication = _build_publication(digest, title, out, annotations, outputs)
     say = echo_note if json else echo
     problems += publish(
         publication, os.environ, say, provider=who.provider, comment=comment.value, check=check_name
@@ -183,13 +169,12 @@ def _build_publication(
     out: Path,
     annotations: int,
     outputs: dict[str, str],
-    statements: "Sequence[Statement]",
 ) -> Publication:
     links = _make_links(digest.run)
     return Publication(
         digest=digest,
         title=title,
-        comment=render_comment(digest, title=title, links=links, statements=statements),
+        comment=render_comment(digest, title=title, links=links),
         summary=render_summary(digest, title=title, links=links),
         annotations=tuple(find_annotations(digest, Path(), annotations)),
         outputs=outputs,
@@ -263,63 +248,3 @@ def _show(digest: Digest, publication: Publication, problems: list[str], *, json
             echo(f"  suspect {first.commit[:10]} ({first.score:.2f}) {subject}")
     if guard:
         echo(f"::{guard}::")
-
-
-@app.command()
-def listen(
-    pr: Annotated[
-        str,
-        typer.Option("--pr", metavar="N", help="Only this one; else the event's, or all of late."),
-    ] = "",
-    project: ProjectName = "",
-    store: Store = None,
-    db: Db = None,
-    json: Json = False,
-) -> None:
-    """Take what reviewers say about reports in pull requests: /interlock not-this, flaky, cause N,
-    undo. Comments are read from GitHub or GitLab itself, and each is acknowledged once. Run it with
-    the default branch's code, when somebody comments."""
-    settings = read_history_settings()
-    run = identify(settings, RunOptions(project=project))
-    if pr and not (pr.isdecimal() and len(pr) <= 12):
-        raise UsageError(f"--pr {pr!r}: write the number of a pull request")
-    if run.scope == "pull-request":
-        raise UsageError(
-            "this job runs a pull request's code, so nothing that it reads can be kept: "
-            "'interlock ci' reads the comments there"
-        )
-    forge = open_forge(run.provider, os.environ, run.project)
-    if forge is None:
-        raise UsageError("comments are read on GitHub and GitLab, from a job that runs there")
-    problems: list[str] = []
-    counts = {"pull_requests": 0, "taken": 0, "asked_back": 0, "answered": 0}
-    said: list[str] = []
-    try:
-        reader = CommentReader(
-            forge, run.project, open_store(store, settings), open_project(db), problems
-        )
-        wanted = pr or find_commented_pull(os.environ)
-        read = [(wanted, reader.read(wanted))] if wanted else reader.read_repository(time.time())
-        for number, found in read:
-            counts["answered"] += reader.keep(number, found)
-            counts["pull_requests"] += 1
-            counts["taken"] += len(found.new)
-            counts["asked_back"] += found.replies
-            said += [each.describe() for each in found.new]
-    except (SourceError, StoreError) as error:
-        # A comment must not turn a pipeline red because its server is busy; the next run reads it.
-        problems.append(str(error))
-    except TransientError as error:
-        problems.append(f"the server {error.reason}")
-    finally:
-        forge.close()
-    for problem in problems:
-        echo_note(f"warning: {defuse(problem)}")
-    if json:
-        echo_history({**counts, "said": said, "problems": problems})
-        return
-    for line in said:
-        echo(defuse(line))
-    where = plural(counts["pull_requests"], "pull request")
-    asked = plural(counts["asked_back"], "comment")
-    echo(f"{plural(counts['taken'], 'statement')} taken in {where}, {asked} asked back")

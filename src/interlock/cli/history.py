@@ -27,7 +27,6 @@ from interlock.rca.history.identity import refuse_claim
 from interlock.rca.history.memory import list_scopes
 from interlock.rca.history.quarantine import read_quarantine
 from interlock.rca.history.settings import read_history_settings
-from interlock.rca.history.statements import hash_test_id
 from interlock.rca.history.store import FolderStore, merge_stores
 from interlock.rca.history.store import open_store as open_memory
 from interlock.system.errors import UsageError
@@ -189,18 +188,14 @@ def show_test(
         if summary is not None:
             results = memory.read_results(lane, meant[0], limit)
             parts.append((lane, summary, results, memory.compare_durations(lane, meant[0])))
-    marks = {each.fingerprint for _, _, results, _ in parts for each in results}
-    said = memory.store.read_statements().find(marks - {""}, [hash_test_id(meant[0])])
     if json:
         fields = [
             {"summary": summary, "durations": trend, "results": results}
             for _, summary, results, trend in parts
         ]
-        echo_history({"test": meant[0], "jobs": fields, "said": said})
+        echo_history({"test": meant[0], "jobs": fields})
         return
     echo(meant[0])
-    for statement in said:
-        echo(f"  {statement.describe()}")
     for _, summary, results, trend in parts:
         for line in _describe_test(summary, trend):
             echo(line)
@@ -377,10 +372,7 @@ def merge(
     for place in sources:
         source = FolderStore(Path(place), is_new_ok=False) if "://" not in place else None
         done = merge_stores(
-            source or open_memory(place),
-            memory,
-            lambda run: refuse_claim(own, run),
-            with_statements=own.scope == "default",
+            source or open_memory(place), memory, lambda run: refuse_claim(own, run)
         )
         added, known = added + done.added, known + done.known
         refused += done.refused

@@ -16,7 +16,6 @@ from interlock.rca.history.memory import History, TestResult
 from interlock.rca.history.names import join_names
 from interlock.rca.history.segment import decode_duration
 from interlock.rca.history.settings import read_history_settings
-from interlock.rca.history.statements import hash_test_id
 from interlock.rca.history.store import open_store
 from interlock.rca.history.verdicts import (
     STATE_MEANINGS,
@@ -93,8 +92,6 @@ def show_test(request: Request[Any, Any, Any], window: Window) -> Response[str]:
             f"no test that is remembered is called {wanted[:200]!r}; 'interlock ingest' in every "
             "CI job remembers tests"
         )
-    marks = {result.fingerprint for part in parts for result, _, _ in part.results}
-    said = history.store.read_statements().find(marks - {""}, [hash_test_id(test)])
     return window.render(
         "rca/test.html",
         title=test,
@@ -102,7 +99,6 @@ def show_test(request: Request[Any, Any, Any], window: Window) -> Response[str]:
         test=test,
         parts=parts,
         failures=failures,
-        said=[each.describe() for each in said],
     )
 
 

@@ -11,7 +11,6 @@ from interlock.rca.ci.digest import Digest, FailOn, build_digest
 from interlock.rca.history.identity import CiRun, Scope
 from interlock.rca.history.memory import History
 from interlock.rca.history.settings import HistorySettings
-from interlock.rca.history.statements import Statements
 from interlock.rca.history.store import FolderStore
 from interlock.rca.report.outline import Outline
 
@@ -47,7 +46,6 @@ def digest(
     quarantined: dict[str, str] | None = None,
     expected_shards: int = 0,
     outline: Outline | None = None,
-    statements: Statements | None = None,
     has_all_jobs: bool = False,
     expected_variants: Sequence[tuple[str, str]] = (),
 ) -> Digest:
@@ -64,7 +62,6 @@ def digest(
         outline=outline,
         excuse=lambda test, _: (quarantined or {}).get(test, ""),
         expected_shards=expected_shards,
-        statements=statements,
         has_all_jobs=has_all_jobs,
         expected_variants=expected_variants,
     )

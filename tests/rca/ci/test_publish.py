@@ -58,8 +58,8 @@ def test_the_first_line_says_it_and_names_do_nothing(tmp_path: Path) -> None:
     text = render_comment(found, title="Tests", links=Links(commit="https://x.example/{}"))
     lines = text.splitlines()
     assert lines[0] == make_marker("Tests")
-    assert lines[2] == "### ❌ Tests"
-    assert "**2 new**, 1 still failing; 2 of 5 tests passed · commit 0000000000" in lines[4]
+    assert lines[1] == "### ❌ Tests"
+    assert "**2 new**, 1 still failing; 2 of 5 tests passed · commit 0000000000" in lines[3]
     assert "failing since" in text
     assert not re.search(r"^::|<script|(?<!`)@everyone", text, re.MULTILINE)
     assert "](http://evil" not in re.sub(r"`[^`]*`", "", text)

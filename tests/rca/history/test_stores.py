@@ -21,14 +21,12 @@ from interlock.rca.history.identity import CiRun
 from interlock.rca.history.memory import History
 from interlock.rca.history.postgres_store import PostgresStore
 from interlock.rca.history.segment import write_names, write_segment
-from interlock.rca.history.statements import Statement, write_statement
 from interlock.rca.history.store import FolderStore, HistoryStore, merge_stores
 from interlock.system.errors import StoreError, UsageError
 
 Open = Callable[[str], HistoryStore]
 """Opens the same memory as another machine would, which has that name."""
 SECRET = "a-secret-of-the-tests"
-SAID = Statement(action="flaky", by="ann", at=5.0, comment="1", fingerprints=("f" * 16,))
 
 
 class HistoryServer(NamedTuple):
@@ -36,7 +34,7 @@ class HistoryServer(NamedTuple):
     tokens: dict[str, str]
     """By their scopes."""
 
-    def open(self, folder: Path, scopes: str = "read,upload,answer") -> HttpStore:
+    def open(self, folder: Path, scopes: str = "read,upload") -> HttpStore:
         return HttpStore(self.url, {"INTERLOCK_STORE_TOKEN": self.tokens[scopes]}, folder=folder)
 
 
@@ -44,7 +42,7 @@ class HistoryServer(NamedTuple):
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HistoryServer]:
     folder = tmp_path_factory.mktemp("served")
     project = Project(folder)
-    scopes = ("read", "upload", "answer", "read,upload,answer")
+    scopes = ("read", "upload", "read,upload")
     tokens = {
         each: create_token(project, f"t{each[:3]}{len(each)}", each.split(","))[1]
         for each in scopes
@@ -89,12 +87,10 @@ def test_every_store_says_the_same(open_store: Open, tmp_path: Path) -> None:
     other = open_store("two")
     assert [other.add(upload.to_segment()) for upload in uploads] == [False] * len(uploads)
     assert describe(History(other, SETTINGS)) == expected
-    assert [other.add_statement(SAID), store.add_statement(SAID)] == [True, False]
     folder = FolderStore(tmp_path / "folder")
-    done = merge_stores(other, folder, with_statements=True)
+    done = merge_stores(other, folder)
     assert (done.added, done.refused) == (len(uploads), ())
     assert describe(History(folder, SETTINGS)) == expected
-    assert folder.read_statements().every == (SAID,)
     assert merge_stores(folder, store).added == 0
     early = uploads[6].run
     kept = store.add(Upload(msgspec.structs.replace(early, at=1.0), uploads[6].tries).to_segment())
@@ -131,10 +127,9 @@ def test_a_server_takes_only_what_its_key_says_from_those_who_may(
     places = {name: at for at, name in enumerate(segment.tests)}
     results = write_segment(segment, table, places)
     forged = write_segment(msgspec.structs.replace(segment, bits=b"\1\1"), table, places)
-    said = msgspec.structs.replace(SAID, comment="2")
     url = f"{server.url}/api/v1/history"
 
-    def put(path: str, raw: bytes, scopes: str = "read,upload,answer") -> tuple[int, str]:
+    def put(path: str, raw: bytes, scopes: str = "read,upload") -> tuple[int, str]:
         headers = {"Authorization": f"Bearer {server.tokens[scopes]}"}
         headers |= {"Content-Type": "application/octet-stream"}
         found = httpx.post(f"{url}/{path}", content=raw, headers=headers)
@@ -150,9 +145,6 @@ def test_a_server_takes_only_what_its_key_says_from_those_who_may(
     assert put("results/..%2F..%2Fx", results)[0] in (400, 404, 409)
     assert put(f"results/{segment.id}", results, "upload") == (200, '{"new":true}')
     assert put(f"results/{segment.id}", results, "upload") == (200, '{"new":false}')
-    raw = write_statement(said)
-    assert put(f"statements/{said.key}", raw, "upload")[0] == 403, "no job speaks for people"
-    assert put(f"statements/{said.key}", raw, "answer")[0] == 200
     assert httpx.get(f"{url}/results").status_code == 401
     reader = {"Authorization": f"Bearer {server.tokens['read']}"}
     assert httpx.get(f"{url}/secrets", headers=reader).status_code == 404

@@ -16,12 +16,6 @@ from interlock.rca.history.memory import History
 from interlock.rca.history.names import make_test_id
 from interlock.rca.history.segment import FailedTest, Segment
 from interlock.rca.history.settings import HistorySettings
-from interlock.rca.history.statements import (
-    Statement,
-    Statements,
-    hash_test_id,
-    unite_statements,
-)
 from interlock.rca.history.verdicts import (
     Moment,
     Status,
@@ -82,8 +76,6 @@ class Digest(msgspec.Struct, frozen=True, kw_only=True):
     baseline: str
     """What it was compared with."""
     notes: tuple[str, ...] = ()
-    said: tuple[Statement, ...] = ()
-    """What reviewers said about these failures, and counts."""
 
     def count(self, word: Word) -> int:
         return sum(each.word == word for each in self.failures)
@@ -123,7 +115,6 @@ def build_digest(
     expected_variants: Sequence[tuple[str, str]] = (),
     has_all_jobs: bool = False,
     notes: Iterable[str] = (),
-    statements: Statements | None = None,
 ) -> Digest:
     """The digest of one run, whose jobs and shards are the segments. `excuse` says why a test is
     quarantined in a job, if it is. `has_all_jobs` says that the segments should be those of every
@@ -148,19 +139,7 @@ def build_digest(
         ),
         baseline=reader.baseline,
         notes=(*notes, *(note for segment in segments for note in segment.notes)),
-        said=_find_said(reader.failures, statements or Statements()),
     )
-
-
-def _find_said(failures: Iterable[DigestTest], statements: Statements) -> tuple[Statement, ...]:
-    if not statements.every:
-        return ()
-    found = (
-        statements.find([each.fingerprint], [hash_test_id(each.test)])
-        for each in failures
-        if each.fingerprint
-    )
-    return unite_statements(*found).every
 
 
 def _sort_key(each: DigestTest) -> tuple[int, str, str]:

@@ -12,15 +12,6 @@ from typing import Final
 import msgspec
 
 from interlock.rca.ci.digest import WORDS, Digest, DigestCause, DigestTest, Word
-from interlock.rca.ci.reviewers import (
-    HELP,
-    MOST_HASHES,
-    ReportBlock,
-    ReportedCause,
-    format_block,
-    format_said,
-)
-from interlock.rca.history.statements import Statement, hash_test_id, number_failure
 from interlock.rca.history.verdicts import Moment
 from interlock.rca.report.words import KINDS
 from interlock.system.text import (
@@ -94,19 +85,11 @@ def _list_missing(digest: Digest) -> str:
     return f"{words} and {more:,} more" if more else words
 
 
-def render_comment(
-    digest: Digest, *, title: str, links: Links, statements: Sequence[Statement] = ()
-) -> str:
-    """The text of a pull request's comment. Folded when nothing needs attention. It carries all
-    that was read in the pull request, hidden, for whoever reads its comments next."""
+def render_comment(digest: Digest, *, title: str, links: Links) -> str:
+    """Return the text of a pull request's comment, folded when nothing needs attention."""
     sections = _list_sections(digest, links, with_excerpts=False)
-    reported = list_reported(digest)
-    block = format_block(ReportBlock(reported, tuple(statements)))
-    head = f"{make_marker(title)}\n{block}\n{_format_head(digest, title)}"
-    foot = _format_foot(digest)
-    if reported:
-        foot += "\n\n" + _fold("Reviewers can correct this", [HELP])
-    return _join_sections(head, sections, foot, links, COMMENT_LIMIT, len)
+    head = f"{make_marker(title)}\n{_format_head(digest, title)}"
+    return _join_sections(head, sections, _format_foot(digest), links, COMMENT_LIMIT, len)
 
 
 def render_summary(digest: Digest, *, title: str, links: Links) -> str:
@@ -120,29 +103,6 @@ def render_summary(digest: Digest, *, title: str, links: Links) -> str:
         links,
         SUMMARY_LIMIT,
         lambda text: len(text.encode()),
-    )
-
-
-def list_reported(digest: Digest) -> tuple[ReportedCause, ...]:
-    """The causes of a report, and its failures without one, as reviewers may name them."""
-    grouped = {(each.label, each.test) for cause in digest.causes for each in cause.tests}
-    loose: dict[str, list[DigestTest]] = {}
-    for each in digest.failures:
-        if (each.label, each.test) not in grouped:
-            loose.setdefault(each.fingerprint, []).append(each)
-    suspects = [cause.cause.suspects for cause in digest.causes]
-    groups = [
-        *zip((cause.tests for cause in digest.causes), suspects, strict=True),
-        *((tests, ()) for tests in loose.values()),
-    ]
-    return tuple(
-        ReportedCause(
-            tuple(marks[:MOST_HASHES]),
-            tuple(hash_test_id(each.test) for each in tests[:MOST_HASHES]),
-            found[0].commit if found else "",
-        )
-        for tests, found in groups
-        if (marks := sorted({each.fingerprint for each in tests if each.fingerprint}))
     )
 
 
@@ -169,8 +129,7 @@ def _join_sections(
 
 def _format_head(digest: Digest, title: str) -> str:
     sign = "✅" if digest.is_green else "❌" if digest.is_refused("unquarantined") else "⚠️"
-    head = f"### {sign} {escape_markdown(title, 120)}\n\n{format_headline(digest)}"
-    return f"{head}\n\n{format_said(digest.said)}"
+    return f"### {sign} {escape_markdown(title, 120)}\n\n{format_headline(digest)}"
 
 
 def _list_sections(digest: Digest, links: Links, *, with_excerpts: bool) -> list[str]:
@@ -202,13 +161,11 @@ def _format_cause(each: DigestCause, links: Links, *, with_excerpts: bool, has_j
     passes = {_format_moment(test.last_pass, links) for test in each.tests if test.last_pass}
     facts = [f"**{each.word}**", KINDS[cause.kind].one, count]
     facts += [f"last passed on {passes.copy().pop()}"] if len(passes) == 1 else []
-    if marks := [test.fingerprint for test in each.tests if test.fingerprint]:
-        facts.append(f"cause {number_failure(min(marks))}")
     lines = [
         f"#### {escape_markdown(cause.title, 160)}",
         f"{', '.join(facts)}  \n{_format_suspect(each, links)}",
     ]
-    one_by_one = {"has_jobs": has_jobs, "has_pass": len(passes) != 1, "is_grouped": True}
+    one_by_one = {"has_jobs": has_jobs, "has_pass": len(passes) != 1}
     rows = [f"- {_format_test(test, links, **one_by_one)}" for test in each.tests[:_TESTS]]
     lines.append("\n".join([*rows, *_count_rest(each.tests)]))
     if with_excerpts and (excerpt := _find_excerpt(each)):
@@ -267,7 +224,6 @@ def _format_test(
     *,
     has_jobs: bool,
     has_pass: bool = True,
-    is_grouped: bool = False,
 ) -> str:
     parts = [format_code(each.test)]
     if each.label and has_jobs:
@@ -279,8 +235,6 @@ def _format_test(
         parts.append(escape_markdown(each.why))
     if each.last_pass and has_pass and each.word in ("new", "still failing"):
         parts.append(f"last passed on {_format_moment(each.last_pass, links)}")
-    if each.fingerprint and not is_grouped:
-        parts.append(f"cause {number_failure(each.fingerprint)}")
     return ", ".join(parts)
 
 

@@ -7,7 +7,7 @@ results are still shown, without an analysis the words still are.
 import os
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,14 +21,12 @@ from interlock.rca.config import change_config
 from interlock.rca.history.identity import CiRun
 from interlock.rca.history.ingest import ingest_results, mask_failure, read_results
 from interlock.rca.history.memory import History
-from interlock.rca.history.names import make_test_id
 from interlock.rca.history.quarantine import Quarantine, read_quarantine
 from interlock.rca.history.segment import Segment, make_segment
 from interlock.rca.history.settings import HistorySettings
-from interlock.rca.history.statements import Statements
 from interlock.rca.history.store import FolderStore, HistoryStore, merge_stores
 from interlock.rca.last_green import resolve_last_green
-from interlock.rca.records import CaseFinding, FindingFamily, Findings
+from interlock.rca.records import Findings
 from interlock.rca.report.outline import build_outline
 from interlock.system.errors import InterlockError, SourceError, StoreError
 from interlock.system.text import format_line
@@ -79,17 +77,12 @@ class Reporter:
         request: ReportRequest,
         project: Project,
         store: HistoryStore,
-        statements: Statements | None = None,
     ) -> tuple[Digest | None, Findings | None]:
-        """What the run means, and the causes of its failures; nothing if it has no results.
-        `statements` are what reviewers said."""
+        """Return what the run means, and the causes of its failures; nothing without results."""
         segments = self._take_results(request, store)
         if not segments:
             return None, None
         findings = self._find_causes(request, project, store)
-        if findings and statements:
-            known = {each.test: each.fingerprint for part in segments for each in part.failures}
-            findings = respect_statements(findings, known, statements)
         digest = build_digest(
             segments,
             History(store, self._settings),
@@ -99,7 +92,6 @@ class Reporter:
             expected_shards=request.expected_shards,
             expected_variants=request.expected_variants,
             has_all_jobs=bool(request.legs),
-            statements=statements,
         )
         if digest.failures and not request.results and not request.evidence:
             self._problems.append("no causes: name the reports of the other jobs with --evidence")
@@ -192,44 +184,6 @@ class Reporter:
         except InterlockError as error:
             self._problems.append(f"no causes were looked for: {format_line(str(error), 300)}")
             return None
-
-
-def respect_statements(
-    findings: Findings, fingerprints: Mapping[str, str], statements: Statements
-) -> Findings:
-    """The findings as reviewers left them: suspects that they refused are gone, and failures that
-    they joined are one family. `fingerprints` are by the ids of tests."""
-
-    def find_mark(case: CaseFinding) -> str:
-        names = (make_test_id(job, case.class_name, case.test_name) for job in (case.job, ""))
-        return next(filter(None, map(fingerprints.get, names)), "")
-
-    marks = {case.case_id: find_mark(case) for case in findings.cases}
-    refused: dict[str, set[str]] = {}
-    families: list[tuple[FindingFamily, set[str]]] = []
-    for family in findings.families:
-        own = {marks.get(each, "") for each in family.members} - {""}
-        commits = set(statements.list_refused(own))
-        refused |= dict.fromkeys(family.members, commits)
-        reach = own.union(*(each.joined for each in statements.find(own)))
-        same = next((at for at, (_, other) in enumerate(families) if other & reach), None)
-        if same is None:
-            families.append((family, reach))
-        else:
-            first, other = families[same]
-            united = msgspec.structs.replace(first, members=(*first.members, *family.members))
-            families[same] = (united, other | reach)
-    cases = tuple(
-        msgspec.structs.replace(
-            case,
-            suspects=tuple(
-                each for each in case.suspects if each.commit not in refused.get(case.case_id, ())
-            ),
-        )
-        for case in findings.cases
-    )
-    united_families = tuple(family for family, _ in families)
-    return msgspec.structs.replace(findings, cases=cases, families=united_families)
 
 
 def is_same_run(one: CiRun, other: CiRun) -> bool:

@@ -337,16 +337,6 @@ def _read_event(place: str, notes: list[str]) -> dict[str, Any]:
     return found
 
 
-def find_commented_pull(environ: Mapping[str, str]) -> str:
-    """The pull request of a comment that started this job, as its event file says: only where to
-    look, since whoever wrote the file may lie."""
-    event = _read_event(environ.get("GITHUB_EVENT_PATH", ""), [])
-    issue = event.get("issue")
-    is_pull = isinstance(issue, dict) and bool(issue.get("pull_request"))
-    number = _get_text(event, "issue", "number") if is_pull else ""
-    return number if number.isdecimal() and len(number) <= 12 else ""
-
-
 def _get_text(event: Mapping[str, Any], *path: str) -> str:
     value: Any = event
     for name in path:

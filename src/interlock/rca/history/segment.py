@@ -34,7 +34,7 @@ FLIP: Final = PASS | FAIL
 """Passed and failed on one source: whatever came first."""
 
 FrameKind = Literal[b"N", b"S", b"I", b"W"]
-_KIND_NAMES: Final = {b"N": "names", b"S": "results", b"I": "an index", b"W": "a statement"}
+_KIND_NAMES: Final = {b"N": "names", b"S": "results", b"I": "an index"}
 
 
 class FailedTest(msgspec.Struct, frozen=True, array_like=True):

@@ -1,15 +1,12 @@
 """The memory of results behind `interlock serve`: list, get, and put after a check.
 
 Blobs never change and are called by what is in them, so nothing more is needed: whoever has a copy
-asks for what is missing. Reading needs the scope `read`, results need `upload`, and what reviewers
-said needs `answer`: a job that uploads results must not be able to speak for people.
+asks for what is missing. Reading needs the scope `read`, adding needs `upload`.
 """
 
-from typing import Annotated, Any, Final, cast
+from typing import Annotated, Final, cast
 
 import msgspec
-from litestar import Request
-from litestar.exceptions import PermissionDeniedException
 from litestar.params import Parameter
 
 from interlock.api.project import Project
@@ -18,10 +15,9 @@ from interlock.rca.history.store import BlobKind, FolderStore, HistoryStore, ope
 from interlock.system.errors import NotFoundError
 from interlock.system.http import BYTES
 from interlock.web.api.routes import reading, writing
-from interlock.web.callers import explain_missing_scope, find_caller
 
-_KINDS: Final = ("results", "names", "statements")
-_Kind = Annotated[str, Parameter(description="results, names or statements.", max_length=20)]
+_KINDS: Final = ("results", "names")
+_Kind = Annotated[str, Parameter(description="results or names.", max_length=20)]
 _Key = Annotated[str, Parameter(description="The hash of its content.", max_length=32)]
 
 
@@ -68,20 +64,14 @@ def read_blob(project: Project, kind: _Kind, key: _Key) -> bytes:
 @writing(
     "/history/{kind:str}/{key:str}",
     "Add a blob to it",
-    scopes=("upload", "answer"),
+    scopes=("upload",),
     content=(BYTES,),
     sync_to_thread=True,
 )
-def keep_blob(
-    request: Request[Any, Any, Any], project: Project, kind: _Kind, key: _Key, body: bytes
-) -> KeptBlob:
-    """Add results, the names that they refer to, or what a reviewer said. Names must be there
-    before results; what is not what its key says is refused."""
-    chosen = _check_kind(kind)
-    needed = "answer" if chosen == "statements" else "upload"
-    if problem := explain_missing_scope(find_caller(request), needed):
-        raise PermissionDeniedException(problem)
-    return KeptBlob(open_project_store(project).put_blob(chosen, key, body))
+def keep_blob(project: Project, kind: _Kind, key: _Key, body: bytes) -> KeptBlob:
+    """Add results, or the names that they refer to. Names must be there before results; what is not
+    what its key says is refused."""
+    return KeptBlob(open_project_store(project).put_blob(_check_kind(kind), key, body))
 
 
 HANDLERS: Final = (list_blobs, read_blob, keep_blob)

@@ -1,10 +1,10 @@
 """Where the memory lies: segments that are only added to, in a folder that a CI cache can keep.
 
-`results/`, `names/` and `statements/` (what reviewers said) are the memory: files that never
-change, called by what is in them. So two writers cannot disturb each other, the same results twice
-are one file, and uniting two memories is copying what is missing. `index/` is worked out from them
-and may be removed at any time. What cannot be read (cut short, damaged, foreign, of a newer
-version) is named and left out; the rest counts.
+`results/` and `names/` are the memory: files that never change, called by what is in them. So two
+writers cannot disturb each other, the same results twice are one file, and uniting two memories is
+copying what is missing. `index/` is worked out from them and may be removed at any time. What
+cannot be read (cut short, damaged, foreign, of a newer version) is named and left out; the rest
+counts.
 """
 
 import os
@@ -19,13 +19,6 @@ import msgspec
 from interlock.rca.history import segment as packing
 from interlock.rca.history.identity import CiRun
 from interlock.rca.history.segment import PackedSegment, Segment
-from interlock.rca.history.statements import (
-    Statement,
-    Statements,
-    read_statement,
-    unite_statements,
-    write_statement,
-)
 from interlock.system.errors import SourceError, StoreError
 from interlock.system.files import (
     UnreadableFile,
@@ -39,7 +32,7 @@ from interlock.system.files import (
 
 FOLDER: Final = Path(".interlock") / "history"
 _KEY: Final = re.compile(r"[0-9a-f]{32}")
-BlobKind = Literal["results", "names", "statements"]
+BlobKind = Literal["results", "names"]
 _LARGEST: Final = 1 << 28
 _MOST_ADDED: Final = 0.05
 """From this share of names that a table lacks, a new table is worth its bytes."""
@@ -136,34 +129,6 @@ class HistoryStore(ABC):
         used = {found.table for each in self.list_segments() if (found := self.read(each))}
         self._remove_blobs("names", set(self._list_keys("names")) - used)
 
-    def add_statement(self, statement: Statement) -> bool:
-        """Keep what a reviewer said; whether it is new."""
-        try:
-            raw = write_statement(statement)
-            return self._create_blob("statements", statement.key, raw)
-        except OSError as error:
-            raise StoreError(
-                f"{self.name} cannot be written: {error.strerror or error}; what was said is read "
-                "again by the next run"
-            ) from None
-
-    def read_statements(self) -> Statements:
-        """All that reviewers said."""
-        found: list[Statement] = []
-        for key in self._list_keys("statements"):
-            raw = self._read_blob("statements", key)
-            if raw is None:
-                continue
-            name = self._describe("statements", key)
-            try:
-                statement = read_statement(raw, name)
-                if statement.key != key:
-                    raise SourceError(f"{name} holds another statement: it was renamed")
-                found.append(statement)
-            except SourceError as error:
-                self._add_problem(str(error))
-        return unite_statements(found)
-
     def list_blobs(self, kind: BlobKind) -> list[str]:
         """For another store that mirrors this one: all of a kind, the oldest first."""
         return self._list_keys(kind)
@@ -179,8 +144,6 @@ class HistoryStore(ABC):
         name = f"{kind} {key}"
         if kind == "names":
             real = packing.write_names(packing.read_names(raw, name))[0]
-        elif kind == "statements":
-            real = read_statement(raw, name).key
         else:
             real = self._identify_segment(raw, name)
         if real != key:
@@ -355,13 +318,9 @@ def merge_stores(
     source: HistoryStore,
     into: HistoryStore,
     is_welcome: Callable[[CiRun], str] = lambda _: "",
-    *,
-    with_statements: bool = False,
 ) -> Merged:
     """Add what `source` has and `into` has not. `is_welcome` says why a run is left out, or "".
     What reviewers said is taken over only if asked: a job can hand on what nobody said."""
-    for statement in source.read_statements().every if with_statements else ():
-        into.add_statement(statement)
     known = set(into.list_segments())
     added = repeated = 0
     refused: list[str] = []
