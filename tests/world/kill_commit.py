@@ -7,6 +7,7 @@ copy of the database. What is left must be all of the batch or nothing. Prints o
 import shutil
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -17,7 +18,7 @@ from interlock.engine.case import Decision
 from interlock.journal.database import open_writer
 from interlock.journal.journal import Journal, JournalEntry, NewDispatch, TurnWrites
 from interlock.journal.sqlite import sqlite_connection
-from interlock.rca.knowledge.writer import bind_effect
+from interlock.rca.knowledge.writer import apply_effect
 
 EFFECTS = (triaged(), investigated(1), investigated(2), APPROVED)
 LEFT = (
@@ -33,7 +34,7 @@ def commit(db: Path, moment: Callable[[str], None]) -> None:
         journal = Journal(connection, 1)
         sqlite_connection(connection).set_trace_callback(moment)
         for each in EFFECTS:
-            journal.apply_effect(bind_effect(1, each), 2e9)
+            journal.apply_effect(partial(apply_effect, 1, each), 2e9)
         journal.commit(
             TurnWrites(
                 at=2e9,
