@@ -26,7 +26,7 @@ from interlock.system.errors import SourceError
 from interlock.system.text import plural
 
 if TYPE_CHECKING:
-    from interlock.calibrate.campaign import Campaign, CampaignRequest
+    from interlock.calibrate.campaign import CampaignRequest
     from interlock.calibrate.prices import Prices
     from interlock.calibrate.scorecard import Calibration, Gate, Scorecard
     from interlock.calibrate.tune import Trial
@@ -95,9 +95,6 @@ FailUnder = Annotated[
         metavar="[METRIC=]X",
         help="Exit 3 if the metric (M19 if none is named) is below X. Repeatable.",
     ),
-]
-CheckLeaks = Annotated[
-    bool, typer.Option("--check-leaks", help="Exit 6 if labels leaked into a prompt or file.")
 ]
 HtmlFile = Annotated[
     Path | None, typer.Option("--html", metavar="FILE", help="Write the scorecard as a page.")
@@ -220,7 +217,6 @@ def run(
     root: SignalRoot = None,
     watch: Watching = None,
     fail_under: FailUnder = None,
-    check_leaks: CheckLeaks = False,
     html: HtmlFile = None,
     markdown: MarkdownFile = None,
     out: JsonFile = None,
@@ -256,8 +252,7 @@ def run(
     calibration = work.score(result, source=scenario, weights=weights, prices=prices)
     _write_files(calibration, prices, benchmark, html, markdown, out)
     _show_scorecard(calibration, benchmark, json=json)
-    leaking = check_leaks and _report_leaks(benchmark, campaign, known, request.root)
-    _exit_with_result(result, calibration.scorecard, gates, leaking=leaking)
+    _exit_with_result(result, calibration.scorecard, gates)
 
 
 def _read_scenario(benchmark: "AnyBenchmark", source: str) -> "Scenario":
@@ -333,30 +328,10 @@ def _show_scorecard(calibration: "Calibration", benchmark: "AnyBenchmark", *, js
         echo(line)
 
 
-def _report_leaks(
-    benchmark: "AnyBenchmark", campaign: "Campaign", scenario: "Scenario", root: Path
-) -> bool:
-    """Whether words of the truth are in what was written for agents; each is reported."""
-    count = 0
-    for number in campaign.plan.numbers:
-        if not campaign.database_of(number).exists():
-            continue
-        with campaign.open_run(number).read() as connection:
-            for leak in benchmark.find_leaks(scenario, connection, number, root):
-                count += 1
-                echo_note(f"leak: {leak.where}: {leak.kind} of {leak.subject}: {leak.text[:80]!r}")
-    echo_note(f"{plural(count, 'leak', 'leaks')} in what agents were shown")
-    return count > 0
-
-
-def _exit_with_result(
-    result: "CampaignResult", card: "Scorecard", gates: "Sequence[Gate]", *, leaking: bool
-) -> None:
+def _exit_with_result(result: "CampaignResult", card: "Scorecard", gates: "Sequence[Gate]") -> None:
     """End the command: what broke off goes before what is not good enough."""
     if not result.is_whole and result.last is not None:
         exit_with(result.last)
-    if leaking:
-        raise typer.Exit(ExitCode.FINDINGS)
     missed = [text for gate in gates if (text := gate.describe_miss(card))]
     for text in missed:
         echo_note(text)
