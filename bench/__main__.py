@@ -78,7 +78,6 @@ def measure(programs: tuple[Program, ...], scale: Scale) -> Contest:
 def measure_analysis() -> int:
     """What analysing and supervising cost; no peer is needed for it."""
     contest = Contest(WORKDIR, say)
-    contest.measure_templates(times=2)
     contest.measure_junit(times=1)
     contest.measure_history(times=1)
     contest.measure_recall(times=1)

@@ -24,7 +24,6 @@ from bench import (
     recall,
     red_night,
     supervision,
-    templates,
 )
 from bench.environment import peers_python
 from bench.results import Sample
@@ -94,13 +93,6 @@ class Contest:
             self.samples.append(Sample("interlock", "text", number, values))
             shown = "  ".join(f"{name} {value:,.4g}" for name, value in values.items())
             self._say(f"round {number}  reading  {shown}")
-
-    def measure_templates(self, times: int) -> None:
-        for number in range(1, times + 1):
-            values = templates.speeds()
-            self.samples.append(Sample("interlock", "templates", number, values))
-            shown = "  ".join(f"{name} {value:,.4g}" for name, value in values.items())
-            self._say(f"round {number}  templates  {shown}")
 
     def measure_recall(self, times: int) -> None:
         for number in range(1, times + 1):

@@ -69,12 +69,6 @@ READ = {
     "one_line": "one line of 100 MB",
 }
 
-MINED = {
-    "digits": "1,000,000 lines of 5,000 messages, every digit drawn anew",
-    "ids": "100,000 of them, each with a drawn id of 32 hex digits",
-    "names": "100,000 of them, each with a name that never came before",
-}
-
 
 WATCHED = {
     "cpu_percent": ("100 agents that say a line a second: CPU, of one core", " %"),
@@ -166,14 +160,6 @@ def reading_table(results: Results) -> str:
         for name, words in READ.items()
     ]
     return table(["message", "MB/s"], rows)
-
-
-def templates_table(results: Results) -> str:
-    rows = [
-        [words, cell(results.spread("interlock", "templates", f"{name}_lines_s"))]
-        for name, words in MINED.items()
-    ]
-    return table(["lines", "lines/s"], rows)
 
 
 def supervision_table(results: Results) -> str:
@@ -293,7 +279,6 @@ def analysis_page(results: Results, about: dict[str, str]) -> str:
     return ANALYSIS_PAGE.read_text().format(
         machine=bullets(f"{name}: {fact}" for name, fact in about.items()),
         targets=target_table(results, ANALYSIS_TARGETS),
-        templates=templates_table(results),
         history=history_table(results),
         supervision=supervision_table(results),
         consoles=table(

@@ -75,9 +75,6 @@ TARGETS = (
 ANALYSIS_TARGETS = (
     Target("a JUnit report of 500 MB: peak memory", "junit", "rss_mb", "<", 200, "MB"),
     Target(
-        "log templates: 1,000,000 lines", "templates", "digits_lines_s", "≥", 250_000, " lines/s"
-    ),
-    Target(
         "100,000 commits read: seconds, of git log itself",
         measure="history-first",
         metric="read_s",

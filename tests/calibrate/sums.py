@@ -21,7 +21,6 @@ from interlock.runtime.benchmark import (
     Column,
     Edition,
     Judgement,
-    Leak,
     Metric,
     MetricTable,
     ScenarioFile,
@@ -201,11 +200,6 @@ class SumsBenchmark:
             for case, found in answers.items()
             if found
         )
-
-    def find_leaks(
-        self, scenario: Sums, connection: Connection, run_id: int, root: Path
-    ) -> list[Leak]:
-        return []
 
     def score(
         self, scenario: Sums, results: Sequence[SumResult], edition: str

@@ -35,8 +35,8 @@ def half() -> Calibration:
 
 def test_the_scorecard_speaks_the_words_of_its_benchmark(half: Calibration) -> None:
     part = half.scorecard.parts[0]
-    assert (part.solved, part.find_row("all").honest) == (2, 0.5)
-    assert part.find_row("sure").honest == pytest.approx(1.0)
+    assert (part.solved, part.find_row("all").value) == (2, 0.5)
+    assert part.find_row("sure").value == pytest.approx(1.0)
     assert [(row.label, row.right, row.cases) for row in part.classes] == [("even", 2, 4)]
     text = "\n".join(render_scorecard_text(half.scorecard, SUMS))
     page = render_scorecard_html(half, SUMS)

@@ -47,7 +47,7 @@ def half() -> Calibration:
 def test_the_labels_themselves_score_as_well_as_can_be(name: str) -> None:
     scenario = find_scenario(name).scenario
     part = score_runs(RCA, scenario, [perfect(scenario)], times=TIMES).scorecard.parts[0]
-    best = {row.id: row.honest for row in part.rows}
+    best = {row.id: row.value for row in part.rows}
     assert [
         best[name]
         for name in ("M1", "M2", "M3", "M6", "M7", "M9", "M11", "M12", "M13", "M14", "M16", "M17")
@@ -59,8 +59,8 @@ def test_the_labels_themselves_score_as_well_as_can_be(name: str) -> None:
 def test_what_was_not_measured_neither_passes_nor_fails() -> None:
     card = score_runs(RCA, SHOP, [RCA.make_baselines(SHOP)["majority"]], times=TIMES).scorecard
     rows = {row.id: row for row in card.parts[0].rows}
-    assert (rows["M18"].honest, rows["M18"].passed) == (None, None)
-    assert (rows["M20"].honest, rows["M20"].passed) == (None, None)
+    assert (rows["M18"].value, rows["M18"].passed) == (None, None)
+    assert (rows["M20"].value, rows["M20"].passed) == (None, None)
     assert rows["M1"].passed in (True, False)
     lines = render_scorecard_text(card, RCA)
     (tokens,) = [line for line in lines if line.startswith("  M18")]
@@ -84,10 +84,10 @@ def test_evidence_that_no_agent_can_see_is_said() -> None:
 def test_intervals_hold_the_value_and_have_a_width_where_all_are_right(half: Calibration) -> None:
     rows = {row.id: row for row in half.scorecard.parts[0].rows}
     for row in rows.values():
-        if row.interval and row.honest is not None:
-            assert row.interval.low - 1e-9 <= row.honest <= row.interval.high + 1e-9
+        if row.interval and row.value is not None:
+            assert row.interval.low - 1e-9 <= row.value <= row.interval.high + 1e-9
     skip = rows["M6"]
-    assert skip.honest == 1.0
+    assert skip.value == 1.0
     assert skip.interval is not None
     assert (skip.interval.method, skip.interval.low < 0.8) == ("Wilson", True)
     assert rows["M1"].interval is not None
@@ -110,7 +110,7 @@ def test_a_scenario_without_splits_has_one_part_and_no_results_are_no_success() 
     card = output.scorecard
     assert [part.name for part in card.parts] == ["all cases"]
     assert (card.failed, card.parts[0].solved, card.spending.per_solved) == (2, 0, None)
-    assert card.parts[0].find_row("M1").honest == 0.0
+    assert card.parts[0].find_row("M1").value == 0.0
     assert not card.passed
     assert {record.result.pipeline_error for record in output.records} == {"there is no result"}
 
@@ -135,10 +135,10 @@ def test_runs_are_averaged_and_the_same_seed_gives_the_same_card() -> None:
     alone = [score_runs(RCA, SHOP, [run], times=TIMES).scorecard.parts[0] for run in runs]
     both = once.scorecard.parts[0]
     for metric in ("M1", "M5", "M12", "M19"):
-        mean = sum(part.find_row(metric).value for part in alone) / 2
+        mean = sum(part.find_row(metric).value or 0.0 for part in alone) / 2
         assert both.find_row(metric).value == pytest.approx(mean)
     assert both.solved == sum(part.solved for part in alone) / 2
-    assert both.find_row("M20").value > 0
+    assert (both.find_row("M20").value or 0.0) > 0
 
 
 def test_what_is_left_out_does_not_decide() -> None:
@@ -160,7 +160,7 @@ def test_the_text_says_dashes_where_nothing_was_measured_and_every_metric_once()
     ).scorecard
     lines = render_scorecard_text(card, RCA)
     skip = next(line for line in lines if "skip_accuracy" in line)
-    assert skip.split()[:5] == ["M6", "skip_accuracy", "1.000", "–", "–"]  # noqa: RUF001
+    assert skip.split()[:4] == ["M6", "skip_accuracy", "–", "–"]  # noqa: RUF001
     for metric in card.parts[0].rows:
         assert sum(line.startswith(f"  {metric.id} ") for line in lines) == 1
     assert any("majority+echo" in line for line in lines)

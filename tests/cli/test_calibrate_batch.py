@@ -246,9 +246,8 @@ def test_no_label_of_a_shipped_scenario_is_ever_written_for_an_agent(
     few = known.cases[:14]
     put(world, msgspec.to_builtins(msgspec.structs.replace(known, cases=few, candidates=())))
     with watched(world, {"*": TABLE["*"]}, "batch"):
-        outcome = calibrated(world, "--check-leaks")
+        outcome = calibrated(world)
     assert outcome.code == 0
-    assert outcome.err.endswith("0 leaks in what agents were shown\n")
     seen = 0
     for path in sorted((world.folder / ".asterisk").rglob("*")):
         assert CANARY not in str(path)
@@ -258,18 +257,3 @@ def test_no_label_of_a_shipped_scenario_is_ever_written_for_an_agent(
     assert seen > 60
     for store in (world.folder / ".interlock").rglob("run.db*"):
         assert CANARY.encode() not in store.read_bytes()
-
-
-def test_a_leak_is_found_and_told(world: World) -> None:
-    plain = scenario()
-    plain["cases"][0]["expected_invest"]["rca_message"] = "only the oracle knows this sentence"
-    put(world, plain)
-    world.write(
-        "prompts/recall/judge-similarity.md",
-        "Case {{ case_id }}. {% if true %}{{ 'only the oracle ' }}{% endif %}knows this sentence",
-    )
-    words = ("--scenario", "lab.json", *BATCH, "--check-leaks", "--prompt-dir", "prompts")
-    with watched(world, {"*": TABLE["*"]}, "batch"):
-        outcome = world.say("calibrate", *words)
-    assert outcome.code == 6
-    assert "message of C1: 'only the oracle knows this sentence'" in outcome.err

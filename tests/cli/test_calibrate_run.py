@@ -18,9 +18,9 @@ def put(world: World, plain: dict[str, Any] | None = None, name: str = "lab.json
 
 
 def rows(outcome: CliResult) -> dict[str, float]:
-    """Every metric, to the third decimal."""
+    """Every metric that was measured, to the third decimal."""
     output = outcome.json["scorecard"]["parts"][0]["rows"]
-    return {row["id"]: round(row["value"], 3) for row in output}
+    return {row["id"]: round(row["value"], 3) for row in output if row["value"] is not None}
 
 
 def calibrated(world: World, *words: str) -> CliResult:
@@ -28,21 +28,19 @@ def calibrated(world: World, *words: str) -> CliResult:
 
 
 PERFECT = {
-    **dict.fromkeys(("M1", "M2", "M3", "M5", "M6", "M7", "M8", "M9", "M10", "M11"), 1.0),
-    **dict.fromkeys(("M12", "M13", "M14", "M14b", "M16", "M17"), 1.0),
+    **dict.fromkeys(("M1", "M2", "M3", "M5", "M6", "M7", "M9", "M10", "M11"), 1.0),
+    **dict.fromkeys(("M12", "M13", "M14", "M14b", "M16"), 1.0),
     "M4": 0.0,
-    "M20": 0.0,
     "M15": round(10 / 11, 3),  # nobody looks into the skipped case that has a cause
 }
 
 
-def test_the_stub_scores_as_the_ancestor_s_did(world: World) -> None:
+def test_the_stub_scores_what_the_labels_allow(world: World) -> None:
     outcome = calibrated(world, "--agent", "stub")
     assert (outcome.code, outcome.err) == (0, "")
     found = rows(outcome)
     assert found.pop("M19") == round(0.85 + 0.15 * 10 / 11, 3)
-    steps = sum(len(case["expected_path"]) for case in scenario()["cases"])
-    assert found == {**PERFECT, "M18": 1000.0 * steps}
+    assert found == PERFECT
     results = {each["result"]["case_id"]: each["result"] for each in outcome.json["records"]}
     assert results["C8"]["actual_defect_type"] == "en001"
     assert results["C8"]["actual_category"] == "environment"
@@ -251,6 +249,4 @@ def test_the_truth_s_own_words_win_nothing_by_themselves(world: World) -> None:
     agent = program(world, f"print({words!r})")
     outcome = calibrated(world, "--agent", agent)
     assert outcome.json["scorecard"]["failed"] == 12
-    assert rows(outcome)["M14b"] == 1.0  # nothing to measure, in the ancestor's way
-    output = outcome.json["scorecard"]["parts"][0]["rows"]
-    assert next(row for row in output if row["id"] == "M14b")["honest"] is None
+    assert "M14b" not in rows(outcome)

@@ -29,8 +29,6 @@ from interlock.runtime.circuits import find_circuit
 from interlock.system.errors import CircuitError
 
 CIRCUIT = find_circuit("rca", Path()).open().circuit
-UNTAGGED = replace(CIRCUIT, rules=tuple(replace(rule, tags={}) for rule in CIRCUIT.rules))
-"""As it was stored before rules had tags."""
 TRIAGE: dict[str, Any] = {
     "symptom_category": "product",
     "severity": "high",
@@ -58,7 +56,6 @@ def after(
     case = Case("C1", step, visits={step: 2}, **standing)
     decision = advance(CIRCUIT, case, Signal(signal, data))
     effects = list_effects(CIRCUIT, case, decision, data, "ann", TAXONOMY)
-    assert list_effects(UNTAGGED, case, decision, data, "ann", TAXONOMY) == effects
     return decision.rule, effects
 
 
@@ -250,7 +247,6 @@ def test_a_failure_of_an_agent_writes_nothing(step: str, signal: str) -> None:
 
 def test_an_effect_that_nobody_knows_is_refused() -> None:
     check_effects(CIRCUIT)
-    check_effects(UNTAGGED)
     first, *others = CIRCUIT.rules
     wrong = replace(CIRCUIT, rules=(replace(first, tags={"effect": "recal"}), *others))
     with pytest.raises(CircuitError, match="rule 'H1' has the effect 'recal'; use one of recall"):

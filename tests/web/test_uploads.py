@@ -54,7 +54,7 @@ def test_results_become_a_report_once(tmp_path: Path) -> None:
     one, two = junit(KEY, TYPE).encode(), pack(**{"a__b.xml": junit(DISK, leak).encode()})
     with served(world) as server:
         sent = send(server, one, {**XML, **ci}, suite="nightly", run="17")
-        assert (sent.status_code, sent.json()["state"]) == (201, "queued")
+        assert (sent.status_code, sent.json()["state"]) == (201, "open")
         assert sent.headers["location"] == sent.json()["address"]
         done = wait(server, sent, **ci)
         assert (done["suite"], done["by"], done["status"]) == ("nightly 17", "ci", "waiting")

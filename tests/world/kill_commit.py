@@ -8,6 +8,7 @@ import shutil
 import sqlite3
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import cast
 
@@ -18,7 +19,7 @@ from tests.world.suite_database import APPROVED, Inquiry, failed, investigated, 
 from interlock.engine.case import Decision
 from interlock.journal.database import open_writer
 from interlock.journal.journal import Journal, JournalEntry, NewDispatch, TurnWrites
-from interlock.rca.knowledge.writer import bind_effect
+from interlock.rca.knowledge.writer import apply_effect
 
 EFFECTS = (triaged(), investigated(1), investigated(2), APPROVED)
 LEFT = (
@@ -34,7 +35,7 @@ def commit(db: Path, moment: Callable[[str], None]) -> None:
         journal = Journal(connection, 1)
         cast(sqlite3.Connection, connection.raw).set_trace_callback(moment)
         for each in EFFECTS:
-            journal.apply_effect(bind_effect(1, each), 2e9)
+            journal.apply_effect(partial(apply_effect, 1, each), 2e9)
         journal.commit(
             TurnWrites(
                 at=2e9,

@@ -1,6 +1,7 @@
 """A database with suites of failed tests in it; effects on them go through the journal."""
 
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from interlock.journal.database import open_writer
 from interlock.journal.journal import Journal, TurnWrites
 from interlock.rca.effects import Correlated, Effect, Investigated, Recalled, Reviewed, Triaged
 from interlock.rca.knowledge.intake import Arrival, FailedCase, OpenedSuite, begin_suite
-from interlock.rca.knowledge.writer import bind_effect
+from interlock.rca.knowledge.writer import apply_effect
 from interlock.rca.records import Failure, Launch
 
 
@@ -108,7 +109,7 @@ class Inquiry(World):
         with open_writer(self.address) as connection:
             journal = Journal(connection, 1)
             for each in effects:
-                journal.apply_effect(bind_effect(case_no, each), self.at)
+                journal.apply_effect(partial(apply_effect, case_no, each), self.at)
             journal.commit(TurnWrites(at=self.at))
 
     def one(self, query: str) -> Any:

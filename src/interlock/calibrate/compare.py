@@ -35,7 +35,7 @@ Verdict = Literal["better", "worse", "noise", "same", "unmeasured"]
 
 
 class Difference(msgspec.Struct, frozen=True, kw_only=True):
-    """One metric in A and B, in the honest way. `p` is corrected."""
+    """One metric in A and B. `p` is corrected."""
 
     id: str
     name: str
@@ -130,7 +130,7 @@ def _measure_difference(
     drawn: Sequence[Row],
     runs: tuple[Sequence[Marks], Sequence[Marks]],
 ) -> Difference:
-    in_a, in_b = a.make_estimate(metric.id, honest=True), b.make_estimate(metric.id, honest=True)
+    in_a, in_b = a.make_estimate(metric.id), b.make_estimate(metric.id)
     width = a.width
 
     def apart(total: Row) -> float | None:

@@ -1,8 +1,7 @@
-"""Metrics: values from marks, in the ancestor's way and in the honest way.
+"""Metrics: values from marks.
 
-The ancestor's way takes nothing measured for perfect (0/0 is 1.0); the honest way says None and
-leaves it out of the weighted mean. Both are always made; whoever shows them says which is which.
-Marks are laid out as rows that add up, so that intervals can be drawn from the same sums.
+What was not measured is None, and is left out of the weighted mean. Marks are laid out as rows that
+add up, so that intervals can be drawn from the same sums.
 """
 
 from collections import defaultdict
@@ -20,10 +19,6 @@ def is_passing(bounds: Bounds, value: float) -> bool:
     """Whether a value lies within the bounds; what is only a rounding error away does."""
     low, high = bounds
     return (low is None or value >= low - 1e-12) and (high is None or value <= high + 1e-12)
-
-
-_ESTIMATED_TOKENS_PER_STEP = 1_000
-"""Tokens of a step that nobody measured."""
 
 
 class ScoringRules(msgspec.Struct, frozen=True):
@@ -50,11 +45,10 @@ class ScoringRules(msgspec.Struct, frozen=True):
 
 
 class Measure(msgspec.Struct, frozen=True):
-    """A metric's value in the ancestor's way, in the honest way, and the cases it came from."""
+    """A metric's value, None if nothing was measured, and the number of cases it came from."""
 
     id: str
-    value: float
-    honest: float | None
+    value: float | None
     cases: int
 
 
@@ -77,29 +71,10 @@ def measure_metrics(runs: Sequence[Marks], rules: ScoringRules) -> tuple[Measure
 
 def _measure_metric(sheet: "MarkSheet", metric: Metric, total: Row) -> Measure:
     if metric.kind == "spread":
-        plain = [
-            _zero_if_none(sheet.measure_overall(total, run, honest=False))
-            for run in range(sheet.runs)
-        ]
-        honest = [sheet.measure_overall(total, run, honest=True) for run in range(sheet.runs)]
-        known = [each for each in honest if each is not None]
-        return Measure(
-            metric.id,
-            standard_deviation(plain),
-            standard_deviation(known) if len(known) > 1 else None,
-            0,
-        )
-    value = sheet.make_estimate(metric.id, honest=False)(total)
-    return Measure(
-        metric.id,
-        _zero_if_none(value),
-        sheet.make_estimate(metric.id, honest=True)(total),
-        sheet.count_cases(metric),
-    )
-
-
-def _zero_if_none(value: float | None) -> float:
-    return 0.0 if value is None else value
+        values = [sheet.measure_overall(total, run) for run in range(sheet.runs)]
+        known = [each for each in values if each is not None]
+        return Measure(metric.id, standard_deviation(known) if len(known) > 1 else None, 0)
+    return Measure(metric.id, sheet.make_estimate(metric.id)(total), sheet.count_cases(metric))
 
 
 class MarkSheet:
@@ -135,23 +110,23 @@ class MarkSheet:
             for metric, kind in self._kinds.items():
                 yield from _make_columns(kind, marks.get(metric, {}).get(case))
 
-    def make_estimate(self, metric: str, *, honest: bool) -> Estimate:
+    def make_estimate(self, metric: str) -> Estimate:
         """The metric as a function of summed rows: the mean over the runs that tell it."""
         one = self.measure_overall if metric == self._overall else self._singles[metric]
 
         def value(total: Row) -> float | None:
-            values = [one(total, run, honest=honest) for run in range(self.runs)]
+            values = [one(total, run) for run in range(self.runs)]
             known = [each for each in values if each is not None]
             return sum(known) / len(known) if known else None
 
         return value
 
-    def measure_overall(self, total: Row, run: int, *, honest: bool) -> float | None:
+    def measure_overall(self, total: Row, run: int) -> float | None:
         """The weighted mean of one run."""
         values = {
             metric: value
             for metric in self.shares
-            if (value := self._singles[metric](total, run, honest=honest)) is not None
+            if (value := self._singles[metric](total, run)) is not None
         }
         weight = sum(self.shares[metric] for metric in values)
         if not weight:
@@ -173,9 +148,9 @@ class _SingleMetric:
         self._place = place
         self._run_width = run_width
 
-    def __call__(self, total: Row, run: int, *, honest: bool) -> float | None:
+    def __call__(self, total: Row, run: int) -> float | None:
         at = self._place + run * self._run_width
-        return compute_value(self._kind, total[at : at + _count_columns(self._kind)], honest=honest)
+        return compute_value(self._kind, total[at : at + _count_columns(self._kind)])
 
 
 def _count_columns(kind: MetricKind) -> int:
@@ -191,47 +166,40 @@ def _make_columns(kind: MetricKind, mark: Mark | None) -> tuple[float, ...]:
     return one, other
 
 
-def compute_value(kind: MetricKind, total: Row, *, honest: bool) -> float | None:
-    """A value from summed columns. What is not measured is None, or the ancestor's number."""
+def compute_value(kind: MetricKind, total: Row) -> float | None:
+    """Return a value from summed columns; None if nothing was measured."""
     if kind == "correlation":
-        return _compute_correlation(total, honest)
+        return _compute_correlation(total)
     one, other = total
     match kind:
         case "ratio":
-            return one / other if other else (None if honest else 1.0)
+            return one / other if other else None
         case "complement":
-            return 1.0 - one / other if other else (None if honest else 0.0)
+            return 1.0 - one / other if other else None
         case "loops" if other:
             return one / other
         case "loops":
-            return one + 1 if one or not honest else None
-        case _ if one:
-            return one
-        case _:
-            return None if honest else _ESTIMATED_TOKENS_PER_STEP * other
+            return one + 1 if one else None
+    return one or None
 
 
-def _compute_correlation(total: Row, honest: bool) -> float | None:
+def _compute_correlation(total: Row) -> float | None:
     count, x, y, xx, xy, yy = total
     if count < 2:
-        return None if honest else 0.0
+        return None
     x_spread, y_spread = count * xx - x * x, count * yy - y * y
     if x_spread <= 1e-9 * count * xx or y_spread <= 1e-9 * count * max(yy, 1.0):
-        return None if honest else float(y == count)
+        return None
     return max(-1.0, min(1.0, (count * xy - x * y) / sqrt(x_spread * y_spread)))
 
 
 def measure_overall_by_weights(
     runs: Sequence[Marks], rules: ScoringRules
-) -> Mapping[str, tuple[float, float | None]]:
-    """The weighted mean under every set of weights, in both ways."""
+) -> Mapping[str, float | None]:
+    """Return the weighted mean under every set of weights."""
     found = {}
     for name in rules.table.weights:
         sheet = MarkSheet(runs, msgspec.structs.replace(rules, weights=name))
         total = sum_columns(sheet.rows) if sheet.rows else [0.0] * sheet.width
-        plain = sheet.make_estimate(rules.table.overall, honest=False)(total)
-        found[name] = (
-            _zero_if_none(plain),
-            sheet.make_estimate(rules.table.overall, honest=True)(total),
-        )
+        found[name] = sheet.make_estimate(rules.table.overall)(total)
     return found

@@ -89,8 +89,8 @@ def make_metric_bars(rows: tuple[MetricRow, ...], baseline: str) -> list[Bar]:
         Bar(
             number * STEP,
             f"{row.id} {row.name}",
-            _scale(row.honest) or 0.0,
-            format_number(row.honest, 2),
+            _scale(row.value) or 0.0,
+            format_number(row.value, 2),
             _scale(row.interval.low) if row.interval else None,
             _scale(row.interval.high) if row.interval else None,
             mark=_scale(row.baselines.get(baseline)),

@@ -69,13 +69,12 @@ class CalibrationInfo(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MetricRow(msgspec.Struct, frozen=True, kw_only=True):
-    """One metric. `value` is counted in the ancestor's way; `honest` is None if not measured."""
+    """One metric; its value is None if it was not measured."""
 
     id: str
     name: str
     group: str
-    value: float
-    honest: float | None
+    value: float | None
     interval: Interval | None
     passes: Bounds
     passed: bool | None
@@ -110,8 +109,8 @@ class ScorecardPart(msgspec.Struct, frozen=True, kw_only=True):
     cases: int
     solved: float
     rows: tuple[MetricRow, ...]
-    overall: dict[str, tuple[float, float | None]]
-    """The weighted mean by set of weights: in the ancestor's way, and honest."""
+    overall: dict[str, float | None]
+    """The weighted mean by set of weights."""
     classes: tuple[ClassRow, ...]
     confidence: Confidence
     families: Grouping | None
@@ -149,20 +148,20 @@ class Scorecard(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def passed(self) -> bool:
-        """Something was measured, and nothing that counts fails, in the ancestor's way."""
+        """Return whether something was measured, and nothing that counts fails."""
         judged = [row.passed for row in self.parts[0].rows if row.id not in self.left_out]
         return any(judged) and False not in judged
 
 
 class Gate(msgspec.Struct, frozen=True):
-    """A metric, and the least honest value that is good enough."""
+    """A metric, and the least value that is good enough."""
 
     metric: str
     least: float
 
     def describe_miss(self, card: Scorecard) -> str:
         """Why it is not passed, if it is not: what was not measured is not good enough."""
-        value = card.parts[0].find_row(self.metric).honest
+        value = card.parts[0].find_row(self.metric).value
         if value is not None and value >= self.least - 1e-12:
             return ""
         shown = "not measured" if value is None else f"{value:.3f}"
@@ -302,7 +301,7 @@ def _make_rows(
     sheet = MarkSheet(marks, rules)
     drawn = draw_samples(sheet.rows, times, seed)
     others = {
-        name: {each.id: each.honest for each in measure_metrics([own], rules)}
+        name: {each.id: each.value for each in measure_metrics([own], rules)}
         for name, own in baselines.items()
     }
     return tuple(
@@ -330,10 +329,9 @@ def _make_row(
         name=metric.name,
         group=metric.group,
         value=found.value,
-        honest=found.honest,
         interval=around,
         passes=bounds,
-        passed=None if found.honest is None else is_passing(bounds, found.value),
+        passed=None if found.value is None else is_passing(bounds, found.value),
         cases=found.cases,
         baselines=baselines,
     )
@@ -343,13 +341,13 @@ def _find_interval(
     sheet: MarkSheet, metric: Metric, found: Measure, drawn: Sequence[Sequence[float]]
 ) -> Interval | None:
     """Where all draws agree the bootstrap is blind: then the share's own interval is taken."""
-    if metric.kind in ("spread", "tokens") or found.honest is None:
+    if metric.kind in ("spread", "tokens") or found.value is None:
         return None
-    around = bootstrap_interval(sheet.make_estimate(metric.id, honest=True), sheet.rows, drawn)
+    around = bootstrap_interval(sheet.make_estimate(metric.id), sheet.rows, drawn)
     share = metric.kind in ("ratio", "complement")
     if around is None or around.method != "same in all":
         return around
-    return wilson_interval(found.honest * found.cases, found.cases) if share else None
+    return wilson_interval(found.value * found.cases, found.cases) if share else None
 
 
 def _count_labels(scored: Sequence[ScoredRun]) -> tuple[ClassRow, ...]:

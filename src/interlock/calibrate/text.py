@@ -90,7 +90,7 @@ def _render_head(card: Scorecard) -> list[str]:
 
 def _render_metrics(card: Scorecard, part: ScorecardPart) -> list[str]:
     names = list(part.rows[0].baselines)
-    head = ("", "metric", "value", "honest", "95 %", "needs", "", "cases", *names)
+    head = ("", "metric", "value", "95 %", "needs", "", "cases", *names)
     rows: list[tuple[str, ...]] = []
     group = ""
     for row in part.rows:
@@ -107,7 +107,6 @@ def _format_metric(card: Scorecard, row: MetricRow, names: Sequence[str]) -> tup
         f"  {row.id}",
         row.name,
         format_number(row.value),
-        format_number(row.honest),
         format_interval(row.interval),
         format_bounds(row.passes),
         "left out" if left_out else VERDICTS[row.passed],
@@ -117,23 +116,16 @@ def _format_metric(card: Scorecard, row: MetricRow, names: Sequence[str]) -> tup
 
 
 def _render_legend(card: Scorecard, overall: str) -> list[str]:
-    without = f"nothing to measure is {DASH} and left out of {overall}, weights renormalised"
     return [
-        "value: the ancestor's count, nothing to measure is 1.0; only what was measured is judged",
-        f"honest: the same, {without}",
-        f"95 %: bootstrap over cases (BCa), of the honest value; weights: {card.weights}",
+        f"value: what was not measured is {DASH}, not judged, and left out of {overall}",
+        f"95 %: bootstrap over cases (BCa); weights: {card.weights}",
     ]
 
 
 def _render_facts(part: ScorecardPart, overall: str, texts: BenchmarkTexts) -> list[str]:
     rows = [(f"solved ({texts.solved})", format_share(round(part.solved, 2), part.cases))]
-    for name, (plain, honest) in part.overall.items():
-        rows.append(
-            (
-                f"{overall} with weights {name}",
-                f"{format_number(plain)}, honest {format_number(honest)}",
-            )
-        )
+    for name, value in part.overall.items():
+        rows.append((f"{overall} with weights {name}", format_number(value)))
     sure = part.confidence
     errors = (
         f"Brier {format_number(sure.brier)}, ECE {format_number(sure.ece)} over "
@@ -154,11 +146,11 @@ def _render_facts(part: ScorecardPart, overall: str, texts: BenchmarkTexts) -> l
 def _render_split(part: ScorecardPart, metrics: MetricTable) -> list[str]:
     keys = {metric.id for metric in metrics.metrics if metric.is_key}
     rows = [
-        (row.id, row.name, format_number(row.honest), format_interval(row.interval), str(row.cases))
+        (row.id, row.name, format_number(row.value), format_interval(row.interval), str(row.cases))
         for row in part.rows
         if row.id in keys
     ]
-    head = ("", f"split {part.name}, {part.cases} cases", "honest", "95 %", "cases")
+    head = ("", f"split {part.name}, {part.cases} cases", "value", "95 %", "cases")
     return align_table(head, rows)
 
 

@@ -221,14 +221,11 @@ def _flush_stdout() -> None:
 
 
 class DefaultVerb(TyperGroup):
-    """Words that begin with no verb of the group belong to its first one, `run`; a verb may be
-    written like a flag, `--from-history`."""
+    """Words that begin with no verb of the group belong to its first one, `run`."""
 
     default: ClassVar[str] = "run"
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        if args and args[0].startswith("--") and args[0][2:] in self.commands:
-            args = [args[0][2:], *args[1:]]
         if args and args[0] not in self.commands and args[0] != "--help":
             args = [self.default, *args]
         return super().parse_args(ctx, args)

@@ -13,7 +13,6 @@ import typer
 from interlock.cli.app import DefaultVerb, ExitCode, app, exit_with
 from interlock.cli.options import BatchSize, DispatchFlags, PromptDir, Watching, read_thresholds
 from interlock.cli.output import (
-    Db,
     Json,
     Sets,
     echo,
@@ -27,7 +26,7 @@ from interlock.system.errors import SourceError
 from interlock.system.text import plural
 
 if TYPE_CHECKING:
-    from interlock.calibrate.campaign import Campaign, CampaignRequest
+    from interlock.calibrate.campaign import CampaignRequest
     from interlock.calibrate.prices import Prices
     from interlock.calibrate.scorecard import Calibration, Gate, Scorecard
     from interlock.calibrate.tune import Trial
@@ -96,9 +95,6 @@ FailUnder = Annotated[
         metavar="[METRIC=]X",
         help="Exit 3 if the metric (M19 if none is named) is below X. Repeatable.",
     ),
-]
-CheckLeaks = Annotated[
-    bool, typer.Option("--check-leaks", help="Exit 6 if labels leaked into a prompt or file.")
 ]
 HtmlFile = Annotated[
     Path | None, typer.Option("--html", metavar="FILE", help="Write the scorecard as a page.")
@@ -204,48 +200,6 @@ def compare(
     return None
 
 
-@calibrate.command("from-history")
-def from_history(
-    sources: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[SOURCE...]",
-            help="ReportPortal launches whose defect types are the truth; else your own reviews.",
-        ),
-    ] = None,
-    rp_key: Annotated[
-        Path | None,
-        typer.Option("--rp-key", metavar="FILE", help="ReportPortal's token, in a 0600 file."),
-    ] = None,
-    db: Db = None,
-    json: Json = False,
-) -> None:
-    """How often the analyst names the right kind, by what your team decided."""
-    from interlock.cli.analyst import format_evaluation
-    from interlock.rca.analyze import read_launches
-    from interlock.rca.learning import (
-        evaluate_labels,
-        list_issue_types,
-        list_labels,
-        load_judge,
-    )
-    from interlock.rca.taxonomy import TAXONOMY
-
-    project = open_project(db)
-    launches = read_launches(sources, "", rp_key, echo_note) if sources else []
-    judge, labels = None, list_issue_types(launches, TAXONOMY)
-    if project.has_database or not sources:
-        with project.read() as connection:
-            judge = load_judge(connection)
-            labels = labels if sources else list_labels(connection)
-    evaluation = evaluate_labels(labels, judge)
-    if json:
-        return echo_json({"evaluation": evaluation})
-    for line in format_evaluation(evaluation):
-        echo(line)
-    return None
-
-
 @calibrate.command("run")
 def run(
     scenario: ScenarioOption,
@@ -263,7 +217,6 @@ def run(
     root: SignalRoot = None,
     watch: Watching = None,
     fail_under: FailUnder = None,
-    check_leaks: CheckLeaks = False,
     html: HtmlFile = None,
     markdown: MarkdownFile = None,
     out: JsonFile = None,
@@ -299,8 +252,7 @@ def run(
     calibration = work.score(result, source=scenario, weights=weights, prices=prices)
     _write_files(calibration, prices, benchmark, html, markdown, out)
     _show_scorecard(calibration, benchmark, json=json)
-    leaking = check_leaks and _report_leaks(benchmark, campaign, known, request.root)
-    _exit_with_result(result, calibration.scorecard, gates, leaking=leaking)
+    _exit_with_result(result, calibration.scorecard, gates)
 
 
 def _read_scenario(benchmark: "AnyBenchmark", source: str) -> "Scenario":
@@ -376,30 +328,10 @@ def _show_scorecard(calibration: "Calibration", benchmark: "AnyBenchmark", *, js
         echo(line)
 
 
-def _report_leaks(
-    benchmark: "AnyBenchmark", campaign: "Campaign", scenario: "Scenario", root: Path
-) -> bool:
-    """Whether words of the truth are in what was written for agents; each is reported."""
-    count = 0
-    for number in campaign.plan.numbers:
-        if not campaign.database_of(number).exists():
-            continue
-        with campaign.open_run(number).read() as connection:
-            for leak in benchmark.find_leaks(scenario, connection, number, root):
-                count += 1
-                echo_note(f"leak: {leak.where}: {leak.kind} of {leak.subject}: {leak.text[:80]!r}")
-    echo_note(f"{plural(count, 'leak', 'leaks')} in what agents were shown")
-    return count > 0
-
-
-def _exit_with_result(
-    result: "CampaignResult", card: "Scorecard", gates: "Sequence[Gate]", *, leaking: bool
-) -> None:
+def _exit_with_result(result: "CampaignResult", card: "Scorecard", gates: "Sequence[Gate]") -> None:
     """End the command: what broke off goes before what is not good enough."""
     if not result.is_whole and result.last is not None:
         exit_with(result.last)
-    if leaking:
-        raise typer.Exit(ExitCode.FINDINGS)
     missed = [text for gate in gates if (text := gate.describe_miss(card))]
     for text in missed:
         echo_note(text)

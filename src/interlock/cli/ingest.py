@@ -30,7 +30,7 @@ Store = Annotated[
     typer.Option(
         "--store",
         metavar="DIR|URL",
-        help="A folder, postgresql://… or https://SERVER/; default .interlock/history.",
+        help="A folder or https://SERVER/; default .interlock/history.",
     ),
 ]
 ProjectName = Annotated[

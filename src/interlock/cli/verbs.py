@@ -56,9 +56,6 @@ _OWN = {
         "Print the journal: every decision and refused answer, in order.",
         "interlock.cli.inspect",
     ),
-    "top": Verb(
-        "Runs", "Show runs, agents, costs and questions in the terminal, live.", "interlock.cli.top"
-    ),
     "explain": Verb("Runs", "Explain a case.", "interlock.cli.inspect"),
     "replay": Verb(
         "Runs", "Decide a recorded run again with other thresholds.", "interlock.cli.inspect"
@@ -73,9 +70,6 @@ _OWN = {
     ),
     "circuit": Verb(
         "Circuits", "Circuits: list, show, draw and verify them.", "interlock.cli.circuits"
-    ),
-    "simulate": Verb(
-        "Circuits", "Walk a circuit with random legal answers.", "interlock.cli.circuits"
     ),
     "agents": Verb(
         "Agents",

@@ -28,7 +28,6 @@ from interlock.rca.intake import KnownFailures, count_cases, hash_failure, make_
 from interlock.rca.knowledge.causes import sweep_dormant
 from interlock.rca.knowledge.intake import begin_suite, extend_suite
 from interlock.rca.knowledge.suites import Suite, find_suite, iterate_case_views
-from interlock.rca.learning import fit_if_due
 from interlock.rca.records import Findings
 from interlock.rca.report.document import render_documents
 from interlock.rca.report.page import PARTS_FOLDER
@@ -38,6 +37,7 @@ from interlock.rca.sources.reportportal.client import parse_launch_word
 from interlock.rca.steps import CALIBRATE_FOLDER, INVESTIGATIONS_FOLDER
 from interlock.runtime.agent_pool import AgentPool
 from interlock.runtime.application import RunSetup
+from interlock.runtime.session import RunSession
 from interlock.runtime.settings import RunConfig
 from interlock.system.clock import SystemClock
 from interlock.system.errors import SourceError, StateError, StoreError, UsageError
@@ -232,6 +232,7 @@ def work_on_suite(
     *,
     wait_for_humans: bool,
     wait_for_limits: bool,
+    started: Callable[[RunSession], None] = lambda _session: None,
 ) -> RunResult:
     """Work on the suite's run until it ends or must wait. Where the failing tests can be run, they
     are run when everything is found, and before anybody reviews it."""
@@ -239,13 +240,6 @@ def work_on_suite(
     options = msgspec.convert(run.options, RunConfig)
     config = read_config(options)
     pool = _take_many_at_once(pool, options)
-    made = fit_if_due(connection, config.analyst.fit_every, time.time())
-    if made:
-        word = "is used from now on" if made.status == "active" else "is not used"
-        project.display.note(
-            f"note: a model of your reviews was fitted and {word}: {made.evaluation.why}; "
-            "'interlock analyst show'"
-        )
     if config.reproduce.command:
         result = work_on_run(
             connection,
@@ -254,6 +248,7 @@ def work_on_suite(
             display=project.display,
             wait_for_limits=wait_for_limits,
             change_setup=_hold_unproven,
+            started=started,
         )
         if result.stopped_by is not None or result.status in ("budget", "rate-limited"):
             return result
@@ -266,6 +261,7 @@ def work_on_suite(
         display=project.display,
         wait_for_humans=wait_for_humans,
         wait_for_limits=wait_for_limits,
+        started=started,
     )
     for note in result.notes:
         project.display.note(f"note: {note}")

@@ -97,7 +97,6 @@ class Rca(Application):
             codes=tables.defect_codes,
             cache=str(project / ".interlock" / "histories"),
             reproduce=tables.reproduce,
-            analyst=tables.analyst,
         )
         found: dict[str, Any] = msgspec.to_builtins(config)
         return found

@@ -36,7 +36,6 @@ from interlock.rca.hooks import RcaHooks
 from interlock.rca.intake import decode_failure
 from interlock.rca.knowledge.causes import Rca
 from interlock.rca.knowledge.suites import CaseView
-from interlock.rca.learning import Judge, load_judge
 from interlock.rca.records import Failure, Repo, Suspect, TestRange
 from interlock.rca.sources.git.history import Commit
 
@@ -48,7 +47,7 @@ class MajorityVote:
     """What kind each failure is by its words, and what its family says: an odd one out among
     failures with one cause is taken for what most of them are."""
 
-    def __init__(self, views: Iterable[CaseView], judge: Judge = triage_failure) -> None:
+    def __init__(self, views: Iterable[CaseView]) -> None:
         self._kinds: dict[int, TriageResult] = {}
         self._family_of: dict[int, str] = {}
         self._votes: dict[str, Counter[str]] = {}
@@ -61,7 +60,7 @@ class MajorityVote:
             judged[family] += 1
             if judged[family] > _ENOUGH and self._agree(family):
                 continue
-            kind = judge(decode_failure(view.case_id, view.input))
+            kind = triage_failure(decode_failure(view.case_id, view.input))
             self._kinds[view.case_no] = kind
             self._votes.setdefault(family, Counter())[kind.category] += round(100 * kind.confidence)
 
@@ -112,7 +111,7 @@ class FailureClues:
 
     def find_kind(self, ask: Ask, failure: Failure) -> FaultKind:
         """The kind by the words of the failure; where it breaks may tell more than they do."""
-        found = self._majority.find_kind(ask.case_no) or self._judge(failure)
+        found = self._majority.find_kind(ask.case_no) or triage_failure(failure)
         kind = FaultKind(
             category=found.category,
             code=self._hooks.taxonomy.find_code_of_category(found.category) or UNSURE,
@@ -164,12 +163,7 @@ class FailureClues:
 
     @cached_property
     def _majority(self) -> MajorityVote:
-        return MajorityVote(self._hooks.iterate_views(), self._judge)
-
-    @cached_property
-    def _judge(self) -> Judge:
-        """A model of the team's reviews, if one is used, else the rules."""
-        return load_judge(self._hooks.connection) or triage_failure
+        return MajorityVote(self._hooks.iterate_views())
 
     def _find_innermost(self, ask: Ask, failure: Failure) -> tuple[Repo, StackLocation] | None:
         """The repository in which the stack is deepest, and where."""

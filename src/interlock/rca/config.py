@@ -49,14 +49,6 @@ class ReproduceConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
             raise UsageError("reproduce: there is a set-up, but no command that tells pass or fail")
 
 
-class AnalystSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How the built-in analyst learns from reviews."""
-
-    fit_every: int = 50
-    """After how many newly reviewed causes `analyze` fits a model by itself; 0 is never. Below
-    about 50, no test can tell a better model from luck, and fitting more often invites it."""
-
-
 class RcaTables(msgspec.Struct, frozen=True):
     """What a project says about root-cause analysis in interlock.toml, at the top level."""
 
@@ -65,7 +57,6 @@ class RcaTables(msgspec.Struct, frozen=True):
     defect_codes: dict[str, str] = {}
     history: HistorySettings = HistorySettings()
     reproduce: ReproduceConfig = ReproduceConfig()
-    analyst: AnalystSettings = AnalystSettings()
 
 
 class RcaConfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -92,7 +83,6 @@ class RcaConfig(msgspec.Struct, frozen=True, kw_only=True):
     """The folder where histories of repositories are kept."""
     reproduce: ReproduceConfig = ReproduceConfig()
     """How suspects are confirmed by running, if they are."""
-    analyst: AnalystSettings = AnalystSettings()
 
 
 def change_config(

@@ -11,8 +11,8 @@ from typing import Any, Final
 import msgspec
 
 from interlock.engine.case import Case, Decision
-from interlock.engine.circuit import ARTIFACT, Circuit
-from interlock.rca.steps import F1, F2, F3, F5, F6, LINKED
+from interlock.engine.circuit import Circuit
+from interlock.rca.steps import F1, F2, F3
 from interlock.rca.taxonomy import Taxonomy
 from interlock.system.errors import CircuitError
 from interlock.system.text import shorten
@@ -93,10 +93,6 @@ Effect = Recalled | Triaged | Investigated | Correlated | Reviewed | SentBack | 
 EFFECT_TAG: Final = "effect"
 """The tag of a rule that says what taking it writes."""
 EFFECTS: Final = ("recall", "triage", "investigate", "link", "review", "report")
-_UNTAGGED_RULES: Final = {"H1": "recall", "H8-next": "", "H15": "link"}
-_UNTAGGED_STEPS: Final = {F1: "triage", F3: "investigate", F5: "review", F6: "report"}
-"""What rules meant before they had tags: by id, else by step. Circuits that were stored then, or
-copied then by their users, go on to mean it."""
 _TITLE: Final = 80
 _SENDS_BACK: Final = (F1, F2, F3)
 """The steps that a reviewer may send a case back to."""
@@ -111,14 +107,10 @@ def check_effects(circuit: Circuit) -> None:
             )
 
 
-def find_effect(circuit: Circuit, step: str, rule_id: str, signal: str) -> str:
-    """The name of the effect that a rule has at a step on a signal; empty if it has none."""
-    if any(EFFECT_TAG in rule.tags for rule in circuit.rules):
-        rule = circuit.find_rule(rule_id)
-        return rule.tags.get(EFFECT_TAG, "") if rule else ""
-    if signal != ARTIFACT:
-        return "link" if signal == LINKED else ""
-    return _UNTAGGED_RULES.get(rule_id, _UNTAGGED_STEPS.get(step, ""))
+def find_effect(circuit: Circuit, rule_id: str) -> str:
+    """Return the name of the effect that a rule has; empty if it has none."""
+    rule = circuit.find_rule(rule_id)
+    return rule.tags.get(EFFECT_TAG, "") if rule else ""
 
 
 def list_effects(
@@ -130,7 +122,7 @@ def list_effects(
     taxonomy: Taxonomy,
 ) -> tuple[Effect, ...]:
     """What the decision changes; `case` is as it was when the answer came."""
-    match find_effect(circuit, decision.step, decision.rule, decision.signal):
+    match find_effect(circuit, decision.rule):
         case "recall":
             return (_make_recalled(data),)
         case "triage":

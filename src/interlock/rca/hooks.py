@@ -7,7 +7,7 @@ they fetch what a decision needs, and carry out what its rule says.
 import secrets
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import msgspec
@@ -33,7 +33,7 @@ from interlock.rca.knowledge.suites import (
     find_suite,
     iterate_case_views,
 )
-from interlock.rca.knowledge.writer import bind_effect
+from interlock.rca.knowledge.writer import apply_effect
 from interlock.rca.prompt_data.parameters import PromptDataReader
 from interlock.rca.prompt_data.subject import PARAMETER_NAMES
 from interlock.rca.records import Launch, TestRange, unite_ranges
@@ -250,7 +250,7 @@ class RcaHooks(DefaultHooks):
     ) -> Sequence[Effect]:
         by = by or format_line(str(data.get(REVIEWED_BY, "")), 80) or _SOMEBODY
         found = list_effects(self._circuit, case, decision, data, by, self.taxonomy)
-        return [bind_effect(case_no, effect) for effect in found]
+        return [partial(apply_effect, case_no, effect) for effect in found]
 
     def must_wait(self, case_no: int, case: Case) -> bool:
         if self._only is not None and case_no not in self._only:

@@ -1,10 +1,9 @@
 """The window's pages of analyses: causes over all suites, and reports."""
 
 import asyncio
-import sys
 from collections import OrderedDict
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from typing import Annotated, Any, Final, Literal
 
 import msgspec
@@ -16,7 +15,6 @@ from litestar.response import Redirect
 from interlock.api.project import Project
 from interlock.journal.address import identify
 from interlock.journal.connection import raw_connection
-from interlock.rca import upload_api
 from interlock.rca.case_overview import link_source
 from interlock.rca.findings import read_evidence
 from interlock.rca.history.names import join_names
@@ -32,14 +30,12 @@ from interlock.rca.knowledge.overview import (
 from interlock.rca.records import Evidence, Suspect
 from interlock.rca.report.words import explain_defect
 from interlock.rca.source_page import show_log, show_source
-from interlock.rca.uploads import UploadQueue, UploadStore
-from interlock.system.errors import InterlockError, NotFoundError
+from interlock.rca.uploads import BODY_LIMITS, HANDLERS, UploadRuns, UploadStore
+from interlock.system.errors import NotFoundError
 from interlock.web.api.routes import reading
 from interlock.web.app import NavLink, Section, Window
 from interlock.web.documents import send_document
 
-_FEW: Final = 300
-"""Failures whose report is rendered at once; that of more, in a process of its own."""
 _PATIENCE: Final = 0.3
 """Seconds for which a reader waits before a page says that the report is being written."""
 _KEPT: Final = 12
@@ -117,7 +113,7 @@ def show_upload(window: Window, upload_id: str) -> Response[Any]:
     if upload.suite_id:
         return Redirect(f"/suites/{upload.suite_id}")
     page = window.render("rca/upload.html", title=upload.suite, path="/reports", upload=upload)
-    if not upload.is_over:
+    if upload.state == "open":
         page.headers["refresh"] = "2"
     return page
 
@@ -144,20 +140,20 @@ async def show_report(window: Window, suite_id: int, part: str = "") -> Response
 
 
 class ReportPages:
-    """Reports as pages, kept while nothing changes them. A large one is written by a process of its
-    own, so that nobody else waits for it."""
+    """Reports as pages, kept while nothing changes them and rendered in threads."""
 
     def __init__(self) -> None:
         self._pages: OrderedDict[tuple[Any, ...], Pages] = OrderedDict()
         self._writing: dict[tuple[Any, ...], asyncio.Task[Pages]] = {}
 
     async def render(self, project: Project, suite_id: int) -> Pages:
-        key, cases = await asyncio.to_thread(self._find_key, project, suite_id)
+        key = await asyncio.to_thread(self._find_key, project, suite_id)
         if key in self._pages:
             self._pages.move_to_end(key)
             return self._pages[key]
         if key not in self._writing:
-            task = asyncio.create_task(_write_pages(project, suite_id, cases))
+            rendering = asyncio.to_thread(render_suite, project, suite_id)
+            task = asyncio.create_task(rendering)
             self._writing[key] = task
             task.add_done_callback(lambda done: self._keep(key, done))
         return await asyncio.shield(self._writing[key])
@@ -169,8 +165,8 @@ class ReportPages:
             while len(self._pages) > _KEPT:
                 self._pages.popitem(last=False)
 
-    def _find_key(self, project: Project, suite_id: int) -> tuple[tuple[Any, ...], int]:
-        """What a report depends on, and how many failures it has."""
+    def _find_key(self, project: Project, suite_id: int) -> tuple[Any, ...]:
+        """Return what a report depends on."""
         with project.read() as connection:
             raw = raw_connection(connection)
             row = raw.execute(
@@ -191,36 +187,10 @@ class ReportPages:
             causes = raw.execute(
                 "select count(*), max(resolved_at), max(verified_at), max(archived_at) from rcas"
             ).fetchone()
-        return (identify(project.db), suite_id, *row, newest, *causes), int(row[1])
+        return (identify(project.db), suite_id, *row, newest, *causes)
 
 
 _REPORTS: Final = ReportPages()
-
-
-async def _write_pages(project: Project, suite_id: int, cases: int) -> Pages:
-    if cases <= _FEW:
-        return await asyncio.to_thread(render_suite, project, suite_id)
-    from interlock.rca.uploads import name_database
-
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        *("-m", "interlock.rca.pages", str(suite_id)),
-        cwd=project.path,
-        env=name_database(project),
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.DEVNULL,
-    )
-    try:
-        out, _ = await process.communicate()
-    except asyncio.CancelledError:
-        process.kill()
-        raise
-    if process.returncode:
-        raise InterlockError(
-            f"the report of suite {suite_id} cannot be written; see 'interlock report'"
-        )
-    return msgspec.msgpack.decode(out, type=Pages)
 
 
 def render_suite(project: Project, suite_id: int) -> Pages:
@@ -338,31 +308,10 @@ def _describe(cause: CauseOverview) -> CauseRecord:
 
 
 @asynccontextmanager
-async def _open(project: Project) -> AsyncIterator[UploadQueue]:
-    """Uploads are analysed, and a large report is at hand before anybody asks for it."""
-    writing: set[asyncio.Task[None]] = set()
-
-    def prepare(suite_id: int) -> None:
-        task = asyncio.create_task(_prepare(project, suite_id))
-        writing.add(task)
-        task.add_done_callback(writing.discard)
-
-    prepare(0)
-    try:
-        async with UploadQueue(project, lambda upload: prepare(upload.suite_id)).run() as queue:
-            yield queue
-    finally:
-        for task in writing:
-            task.cancel()
-
-
-async def _prepare(project: Project, suite_id: int) -> None:
-    """Write the report of a suite, or of the newest, if it is a large one."""
-    with suppress(InterlockError):  # whoever asks for it is told
-        for suite in await asyncio.to_thread(_read_suites, project):
-            if suite_id in (0, suite.suite_id) and suite.failures > _FEW:
-                await _REPORTS.render(project, suite.suite_id)
-                return
+async def _open(project: Project) -> AsyncIterator[UploadRuns]:
+    """Analyse what is sent while the server is open."""
+    with UploadRuns(project) as runs:
+        yield runs
 
 
 def _read_suites(project: Project) -> list[SuiteOverview]:
@@ -392,17 +341,8 @@ SECTION: Final = Section(
         show_log,
     ),
     PackageLoader("interlock", "rca/templates"),
-    api=(*upload_api.HANDLERS, list_causes, find_cause, list_tests, *HISTORY_HANDLERS),
+    api=(*HANDLERS, list_causes, find_cause, list_tests, *HISTORY_HANDLERS),
     background=_open,
-    body_limits=upload_api.BODY_LIMITS,
+    body_limits=BODY_LIMITS,
     rank=10,
 )
-
-
-def main() -> None:
-    """`python -m interlock.rca.pages SUITE`: the pages of a report on stdout."""
-    sys.stdout.buffer.write(msgspec.msgpack.encode(render_suite(Project(), int(sys.argv[1]))))
-
-
-if __name__ == "__main__":
-    main()

@@ -369,7 +369,6 @@ class Sibling(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     name: str = ""
     parent_name: str = ""
-    polarion_id: str = ""
     status: str = ""
     at: str = ""
     error: str = ""

@@ -35,7 +35,4 @@ VERBS = {
         "interlock.cli.rca",
         "interlock analyze SOURCE",
     ),
-    "analyst": Verb(
-        "Checks", "The built-in analyst's parts: JSONL in, JSONL out.", "interlock.cli.analyst"
-    ),
 }

@@ -215,15 +215,6 @@ class CaptureMode(msgspec.Struct, frozen=True):
     edition: str = ""
 
 
-class Leak(msgspec.Struct, frozen=True):
-    """Words of the truth, and where agents could read them."""
-
-    where: str
-    kind: str
-    subject: str
-    text: str
-
-
 class Column(msgspec.Struct, frozen=True):
     """A column of the table of cases, with the most characters of a cell."""
 
@@ -337,11 +328,6 @@ class Benchmark(Protocol[ScenarioT, ResultT]):
         mode: CaptureMode,
     ) -> tuple[ResultT, ...]:
         """The results of a run, in the scenario's order. Labels change nothing in them."""
-
-    def find_leaks(
-        self, scenario: ScenarioT, connection: Connection, run_id: int, root: Path
-    ) -> list[Leak]:
-        """What of the truth is in the prompts of a run, or in its files below `root`."""
 
     # Scores.
 

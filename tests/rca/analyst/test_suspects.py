@@ -1,11 +1,14 @@
-"""Suspects: classes, paths and artefacts, the right one first and with reasons."""
+"""Suspects: classes and paths, the right one first and with reasons."""
+
+from collections.abc import Iterable
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.rca.analyst.failing import FAILURES, shut, wrong
 
-from interlock.rca.analyst.suspects import MAX_RANKED, rank_suspects
+from interlock.rca.analyst.mentions import collect_mentions
+from interlock.rca.analyst.suspects import MAX_RANKED, RankedSuspect, rank_candidates
 from interlock.rca.records import Failure
 
 CLASSES = (
@@ -17,6 +20,10 @@ CLASSES = (
     "shop.Cart",
     "shop.CartTax",
 )
+
+
+def rank_suspects(failure: Failure, candidates: Iterable[str]) -> list[RankedSuspect]:
+    return rank_candidates(collect_mentions(failure), candidates)
 
 
 def first(failure: Failure, candidates: tuple[str, ...]) -> str:
@@ -110,54 +117,8 @@ def test_a_file_in_another_language_is_not_meant() -> None:
     assert found[0].score > found[1].score
 
 
-ARTEFACTS = ("org.box:hinge", "org.box:lid", "org.oven:gas", "org.oven:gas-parent", "net.tea:pot")
-
-
-@pytest.mark.parametrize(
-    ("log", "culprit"),
-    [
-        ("ERROR: package org.oven.gas.valve does not exist", "org.oven:gas"),
-        ("ERROR: java.lang.NoClassDefFoundError: org/box/hinge/Pin", "org.box:hinge"),
-        ("ERROR: Dependency net.tea:pot:jar:2.0 requires water 1.0", "net.tea:pot"),
-        ("ERROR: bad class file: /m2/org/box/lid/1.2/lid-1.2.jar", "org.box:lid"),
-        ("ERROR: cannot find symbol class HingeMaker", "org.box:hinge"),
-    ],
-)
-def test_artefacts(log: str, culprit: str) -> None:
-    assert first(Failure(id="1", log=log), ARTEFACTS) == culprit
-
-
-def fetching(*files: str) -> str:
-    """The log of a module that fetched these in this order, then broke on org.box."""
-    lines = [f"Downloaded from x: https://x/org/box/{file} (1 kB)" for file in files]
-    banner, step = (
-        "[INFO] ---< org.shop:shop >---",
-        "[INFO] --- compiler:3.1:compile (x) @ shop ---",
-    )
-    broken = "[ERROR] lid and hinge do not fit"
-    return "\n".join([banner, *lines, step, broken])
-
-
-JARS = ("lid/1/lid-1.jar", "hinge/1/hinge-1.jar")
-
-
-@pytest.mark.parametrize("names", [("lid", "hinge"), ("hinge", "lid")])
-def test_what_was_asked_for_first_brought_the_others(names: tuple[str, str]) -> None:
-    poms = [f"{name}/1/{name}-1.pom" for name in names]
-    assert first(Failure(id="1", log=fetching(*poms, *JARS)), ARTEFACTS) == f"org.box:{names[0]}"
-
-
-@pytest.mark.parametrize("name", ["hinge", "pot"])
-def test_what_was_asked_for_in_many_versions(name: str) -> None:
-    poms = [f"{name}/{number}/{name}-{number}.pom" for number in range(3)]
-    log = fetching(*poms, f"{name}/2/{name}-2.jar", "lid/1/lid-1.jar")
-    found = {one.candidate: one.why for one in rank_suspects(Failure(id="1", log=log), ARTEFACTS)}
-    assert "contested" not in found.get("net.tea:pot", "")  # nobody speaks of it
-    assert ("contested" in found.get("org.box:hinge", "")) == (name == "hinge")
-
-
 def test_who_is_not_spoken_of_is_not_suspected() -> None:
-    assert rank_suspects(Failure(id="1", log="ERROR: no tea"), ("org.box:lid", "box.Lid")) == []
+    assert rank_suspects(Failure(id="1", log="ERROR: no tea"), ("box.Lid",)) == []
     assert rank_suspects(shut(1), ()) == []
 
 

@@ -7,13 +7,11 @@ import re
 
 import pytest
 from hypothesis import given
-from tests.rca.analyst.failing import FAILURES, shut
+from tests.rca.analyst.failing import FAILURES
 
 from interlock.rca.analyst.triage import (
     CATEGORIES,
-    TrainedTriage,
     TriageRule,
-    extract_features,
     is_failed_check,
     load_rules,
     triage_failure,
@@ -163,46 +161,3 @@ def test_any_failure_has_an_answer(failure: Failure) -> None:
     found = triage_failure(failure)
     assert found.category in CATEGORIES
     assert 0 <= found.confidence <= 1
-
-
-def test_what_was_taught_is_said_in_the_words_of_the_examples() -> None:
-    cold = [Failure(id=f"{n}", message=f"oven {n} is cold, valve stuck") for n in range(4)]
-    teacher = TrainedTriage(
-        [*((each, "HEATING") for each in cold), *((shut(n), "LIDS") for n in range(4))]
-    )
-    assert teacher.triage(shut(9, lid=4)).category == "LIDS"
-    assert teacher.triage(Failure(id="1", message="valve of the oven stuck")).category == "HEATING"
-    assert teacher.triage(Failure(id="1", message="parcel lost")).category == "unknown"
-
-
-def test_features() -> None:
-    failure = Failure(
-        id="1",
-        type="box.ShutException",
-        message="KitchenLid is shut",
-        stack="\tat box.Lid.open(Lid.java:1)\n",
-        log="fine\nERROR oven cold\n",
-    )
-    assert extract_features(failure) == {
-        *(
-            "kitchenlid",
-            "is",
-            "shut",
-            "kitchenlid is",
-            "is shut",
-            "~kitchen",
-            "= KitchenLid is shut",
-        ),
-        *("error", "oven", "cold", "error oven", "oven cold", "= ERROR oven cold"),
-        *("~shut", "~error", "~oven", "~cold"),
-        *("type shutexception", "innermost product", "frames product", "in box.Lid.open"),
-    }
-
-
-def test_numbers_make_no_difference() -> None:
-    one, other = (Failure(id="1", message=f"lid {number} took 0.{number} s") for number in (7, 12))
-    assert extract_features(one) == extract_features(other)
-
-
-def test_nothing_has_none() -> None:
-    assert extract_features(Failure(id="1")) == frozenset()

@@ -62,9 +62,9 @@ def test_always_the_same_answer_scores_its_share() -> None:
     found = {each.id: each for each in measure_metrics([marks], rules)}
     causes = [cause for case in scenario.cases if (cause := scenario.cause_of(case))]
     bugs = sum(cause.defect_type == "pb001" for cause in causes)
-    assert found["M1"].honest == pytest.approx(bugs / len(causes))
-    assert found["M3"].honest == 0.0
-    assert found["M14"].honest is None
+    assert found["M1"].value == pytest.approx(bugs / len(causes))
+    assert found["M3"].value == 0.0
+    assert found["M14"].value is None
 
 
 def test_of_equals_the_first_by_the_alphabet() -> None:

@@ -141,23 +141,19 @@ def test_m8_is_the_correlation_over_answers_that_are_not_zero() -> None:
 
 
 @pytest.mark.parametrize(
-    ("outcome", "value"),
+    "outcome",
     [
-        ([], 0.0),
-        ([(0.9, "pb001")], 0.0),
-        ([(0.7, "pb001")] * 3, 1.0),
-        ([(0.7, "pb001"), (0.9, "pb001")], 1.0),
-        ([(0.7, "ab001"), (0.9, "ab001")], 0.0),
-        ([(0.7, "pb001"), (0.7, "ab001"), (0.7, "pb001")], 0.0),
+        [],
+        [(0.9, "pb001")],
+        [(0.7, "pb001")] * 3,
+        [(0.7, "pb001"), (0.9, "pb001")],
+        [(0.7, "pb001"), (0.7, "ab001"), (0.7, "pb001")],
     ],
 )
-def test_m8_without_variance_is_one_if_all_are_right_else_zero(
-    outcome: list[tuple[float, str]], value: float
-) -> None:
+def test_m8_without_variance_is_not_measured(outcome: list[tuple[float, str]]) -> None:
     world = scenario(*[{"rca_id": "R"}] * 3, R={})
     fields = [{"actual_convergence": score, "actual_defect_type": code} for score, code in outcome]
-    found = of("M8", world, *fields)
-    assert (found.value, found.honest) == (value, None)
+    assert of("M8", world, *fields).value is None
 
 
 def test_m9_and_m10_are_means_over_cases() -> None:
@@ -270,29 +266,28 @@ def test_m16_wants_the_very_same_path_of_every_case() -> None:
 
 
 @pytest.mark.parametrize(
-    ("expected", "actual", "value", "honest"),
+    ("expected", "actual", "value"),
     [
-        ((1, 3), (2, 4), 1.5, 1.5),
-        ((0, 0), (0, 0), 1.0, None),
-        ((0, 0), (2, 1), 4.0, 4.0),
-        ((2, 0), (0, 0), 0.0, 0.0),
+        ((1, 3), (2, 4), 1.5),
+        ((0, 0), (0, 0), None),
+        ((0, 0), (2, 1), 4.0),
+        ((2, 0), (0, 0), 0.0),
     ],
 )
 def test_m17_compares_sums_of_loops(
-    expected: tuple[int, int], actual: tuple[int, int], value: float, honest: float | None
+    expected: tuple[int, int], actual: tuple[int, int], value: float | None
 ) -> None:
     world = scenario(*[{"expected_loops": each} for each in expected])
     found = of("M17", world, *[{"actual_loops": each} for each in actual])
-    assert (found.value, found.honest) == (value, honest)
+    assert found.value == value
 
 
-def test_m18_is_measured_or_a_thousand_for_each_step() -> None:
+def test_m18_is_of_measured_tokens_only() -> None:
     world = scenario({}, {})
     path: Fields = {"actual_path": ["F0", "F1", "F5"]}
-    estimated = of("M18", world, path, {"actual_path": ["F0"]})
-    assert (estimated.value, estimated.honest) == (4000, None)
+    assert of("M18", world, path, {"actual_path": ["F0"]}).value is None
     measured = of("M18", world, {**path, "prompt_tokens_total": 70}, {"actual_path": ["F0"]})
-    assert (measured.value, measured.honest) == (70, 70), "one that is measured is enough"
+    assert measured.value == 70, "one that is measured is enough"
 
 
 TAKEN = "import os\n" + "\n" * 40 + "def take():\n    pass\n"
@@ -328,33 +323,27 @@ def test_m12_takes_what_an_honest_analyst_can_cite(ref: str, found: bool) -> Non
     assert of("M12", world, cited).value == float(found)
 
 
-def test_nothing_measured_is_one_in_the_old_way_and_unknown_in_the_honest_way() -> None:
+def test_what_was_not_measured_has_no_value() -> None:
     world = scenario({})
     found = {each.id: each for each in measure_metrics([tally(world, [], RULES)], RULES)}
     ratios = ["M1", "M2", "M3", "M5", "M6", "M7", "M9", "M10", "M12", "M13", "M14", "M14b", "M15"]
-    assert [(found[name].value, found[name].honest) for name in ratios] == [(1.0, None)] * 13
-    assert (found["M11"].value, found["M11"].honest) == (0.0, None), "1 - 0/0 is 1 - 1"
-    assert found["M4"].honest == 0.0, "nothing was recalled that should not be"
-    world = scenario({"expect_recall_hit": True})
-    assert of("M4", world).value == 1.0
-    assert of("M4", world).honest is None
+    assert [found[name].value for name in (*ratios, "M11")] == [None] * 14
+    assert found["M4"].value == 0.0, "nothing was recalled that should not be"
+    assert of("M4", scenario({"expect_recall_hit": True})).value is None
 
 
 def test_m19_weighs_what_is_there() -> None:
     world = scenario({"rca_id": "R"}, {"rca_id": "R"}, R={})
     outcome: list[Fields] = [{"actual_defect_type": "pb001"}, {}]
-    # M1 .5, M5 0, M15 0; the old way takes M2, M9, M10, M12, M14 for 1
-    found = of("M19", world, *outcome)
-    assert found.value == pytest.approx(0.20 * 0.5 + 0.10 * 5)
-    assert found.honest == pytest.approx(0.20 * 0.5 / (0.20 + 0.15 + 0.15))
+    # M1 is .5, M5 and M15 are 0, the others are not measured.
+    assert of("M19", world, *outcome).value == pytest.approx(0.20 * 0.5 / (0.20 + 0.15 + 0.15))
     v2 = of("M19", world, *outcome, rules=LATER)
-    assert v2.value == pytest.approx(0.25 * 0.5 + 0.10 + 0.05 + 0.15 + 0.10 + 0.10)
-    capped = of("M19", world, *outcome, rules=ScoringRules(read_metrics(), left_out=("M12",)))
-    assert capped.value == pytest.approx((0.20 * 0.5 + 0.10 * 4) / 0.9)
+    assert v2.value == pytest.approx(0.25 * 0.5 / (0.25 + 0.05 + 0.20))
+    capped = of("M19", world, *outcome, rules=ScoringRules(read_metrics(), left_out=("M5",)))
+    assert capped.value == pytest.approx(0.20 * 0.5 / 0.35)
     runs = [tally(world, results(*outcome), RULES)]
     original = measure_overall_by_weights(runs, RULES)["original"]
-    assert original[0] == pytest.approx(0.20 * 0.5 + 0.15 * 4)
-    assert original[1] == pytest.approx(0.20 * 0.5 / 0.40)
+    assert original == pytest.approx(0.20 * 0.5 / 0.40)
 
 
 def test_m20_is_the_spread_of_m19_over_runs_and_other_metrics_are_means() -> None:
@@ -363,13 +352,12 @@ def test_m20_is_the_spread_of_m19_over_runs_and_other_metrics_are_means() -> Non
     runs = [tally(world, results(each), RULES) for each in (good, {}, {})]
     found = {each.id: each for each in measure_metrics(runs, RULES)}
     assert found["M1"].value == pytest.approx(1 / 3)
-    overall = [1.0, 0.65, 0.65]
+    overall = [of("M19", world, each).value or 0.0 for each in (good, {}, {})]
     mean = sum(overall) / 3
     assert found["M19"].value == pytest.approx(mean)
     spread = (sum((each - mean) ** 2 for each in overall) / 2) ** 0.5
     assert found["M20"].value == pytest.approx(spread)
-    assert of("M20", world, good).value == 0.0
-    assert of("M20", world, good).honest is None
+    assert of("M20", world, good).value is None
 
 
 def test_results_of_candidates_and_strangers_are_not_scored() -> None:

@@ -1,4 +1,4 @@
-"""One contract for every store: a folder, PostgreSQL, and a server of ours, all of them real."""
+"""One contract for every store: a folder and a server of ours, both of them real."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,14 +14,13 @@ from tests.web.serving import served
 
 from interlock.api.project import Project
 from interlock.api.tokens import create_token
-from interlock.journal.address import PostgresAddress
 from interlock.rca.history.export import find_old_segments
 from interlock.rca.history.http_store import HttpStore
 from interlock.rca.history.identity import CiRun
 from interlock.rca.history.memory import History
-from interlock.rca.history.postgres_store import PostgresStore
 from interlock.rca.history.segment import write_names, write_segment
 from interlock.rca.history.store import FolderStore, HistoryStore, merge_stores
+from interlock.rca.history.store import open_store as open_memory
 from interlock.system.errors import StoreError, UsageError
 
 Open = Callable[[str], HistoryStore]
@@ -51,13 +50,10 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HistoryServer]:
         yield HistoryServer(it.url.replace("0.0.0.0", "127.0.0.1"), tokens)
 
 
-@pytest.fixture(params=["folder", "postgres", "server"])
+@pytest.fixture(params=["folder", "server"])
 def open_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Open]:
     if request.param == "folder":
         yield lambda _name: FolderStore(tmp_path / "memory")
-    elif request.param == "postgres":
-        postgres: PostgresAddress = request.getfixturevalue("postgres")
-        yield lambda name: PostgresStore(postgres.url, tmp_path / name)
     else:
         server: HistoryServer = request.getfixturevalue("server")
         yield lambda name: server.open(tmp_path / name)
@@ -110,12 +106,10 @@ def test_every_store_says_the_same(open_store: Open, tmp_path: Path) -> None:
     assert not memory.problems
 
 
-def test_a_database_that_does_not_answer_is_named_without_its_password(tmp_path: Path) -> None:
-    with pytest.raises(StoreError, match=r"127\.0\.0\.1:1/x") as caught:
-        PostgresStore("postgresql://u:hunter2@127.0.0.1:1/x", tmp_path)
+def test_a_word_that_names_no_memory_is_refused_without_its_password() -> None:
+    with pytest.raises(UsageError, match="is no memory") as caught:
+        open_memory("postgresql://u:hunter2@h/x")
     assert "hunter2" not in str(caught.value)
-    with pytest.raises(UsageError, match="is not known"):
-        PostgresStore("mysql://u@h/x", tmp_path)
 
 
 def test_a_server_takes_only_what_its_key_says_from_those_who_may(

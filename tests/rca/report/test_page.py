@@ -112,7 +112,6 @@ def test_the_reader_sees_verdict_suspect_evidence_and_trail() -> None:
         "Investigate What broke, and why? converged basic Correlate convergence_score 0.86",
         "Cascade from a shared set-up",
         "Clock skew suspected",
-        "1 failure of 40 has no time",
         "nightly-e2e #412 1,860 tests: 40 failed, 12 skipped",
         "version 5.2.0-rc1 main at 77aa0e4f1b",
     ):
@@ -138,8 +137,7 @@ def test_without_times_the_causes_are_still_there_at_a_glance() -> None:
     cases = tuple(msgspec.structs.replace(case, at="") for case in example().cases)
     read = Page(render_page(build_outline(msgspec.structs.replace(example(), cases=cases))))
     assert len(read.with_class("lane")) == 6
-    assert not read.with_class("track")
-    assert "The source gave no times" in read.text
+    assert "The first failure" not in read.text
 
 
 def test_a_case_is_told_with_its_id_its_class_and_its_stack() -> None:

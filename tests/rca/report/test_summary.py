@@ -30,7 +30,7 @@ def test_the_whole_sentence() -> None:
     assert format_verdict(build_outline(example())) == (
         "40 failures, 6 causes: 1 product regression (14 failures), 1 product bug (5 failures), "
         "1 automation bug (7 failures), 1 infrastructure problem (8 failures), 1 cause of unknown "
-        "kind (3 failures), 1 flake (3 failures). 3 were seen before. 3 causes (17 failures) wait "
+        "kind (3 failures), 1 flake (3 failures). 2 were seen before. 3 causes (17 failures) wait "
         "for review. 2 failures still in analysis. 1 failure could not be analysed to the end."
     )
 
@@ -105,7 +105,7 @@ WHOLE = """\
 Lantern nightly
 40 failures, 6 causes: 1 product regression (14 failures), 1 product bug (5
 failures), 1 automation bug (7 failures), 1 infrastructure problem (8 failures),
-1 cause of unknown kind (3 failures), 1 flake (3 failures). 3 were seen before.
+1 cause of unknown kind (3 failures), 1 flake (3 failures). 2 were seen before.
 3 causes (17 failures) wait for review. 2 failures still in analysis. 1 failure
 could not be analysed to the end.
 

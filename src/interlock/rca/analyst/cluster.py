@@ -1,4 +1,4 @@
-"""Which failures of a set have one cause, and whether a failure has been seen before.
+"""Group failures by cause, and find the known failure that is most like another.
 
 Both compare only failures that share a band, never all with all. Clustering joins pairs best first
 while the families stay alike as wholes, so the order of the failures does not matter. Recall finds
@@ -6,7 +6,7 @@ the nearest in any index that gives candidates for bands.
 """
 
 from array import array
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Protocol
 
@@ -16,11 +16,8 @@ from interlock.rca.analyst.similarity import (
     Traits,
     compare_failures,
     compute_bands,
-    extract_traits,
-    list_tokens,
     score_similarity,
 )
-from interlock.rca.records import Failure
 
 JOIN_THRESHOLD = 0.5
 """Likeness from which two failures are of one family."""
@@ -31,16 +28,6 @@ MAX_SMALL_BLOCK = 60
 NEIGHBOURS = 4
 MAX_LEADERS = 20
 MAX_SAMPLE = 3
-
-
-def cluster_failures(failures: Sequence[Failure]) -> list[str]:
-    """For each failure, the name of its family: the least id of its members."""
-    names = [""] * len(failures)
-    for members in find_families([extract_traits(failure) for failure in failures]):
-        name = min(failures[member].id for member in members)
-        for member in members:
-            names[member] = name
-    return names
 
 
 def find_families(known: Sequence[Traits]) -> list[tuple[int, ...]]:
@@ -183,13 +170,6 @@ UNSURE_THRESHOLD = 0.35
 """Likeness below which it is new."""
 CERTAIN_THRESHOLD = 0.999
 """Likeness from which no nearer one is looked for: the likeliest are compared first."""
-MAX_CANDIDATES = 200
-"""No more are compared: those that share most bands, then the newest."""
-MAX_OTHERS = 50
-LEAST_SCORE = 0.001
-"""Two strangers have less in common."""
-OTHERS_DOUBT = 2.0
-"""By how much the odds fall of one that shares no band."""
 
 
 class KnownFailure(msgspec.Struct, frozen=True):
@@ -217,85 +197,22 @@ class RecallResult(msgspec.Struct, frozen=True):
 
 
 def recall_failure(asked: Traits, index: FailureIndex) -> RecallResult:
-    """The nearest of what the index knows. Of equals the first the index gives."""
-    return _find_nearest(asked, index.find_candidates(compute_bands(asked)))
-
-
-def _find_nearest(
-    asked: Traits, candidates: Iterable[KnownFailure], others: Iterable[KnownFailure] = ()
-) -> RecallResult:
-    """Of the candidates and of others, which share no band and are doubted a little for it."""
+    """Return the nearest of what the index knows; ties go to the first that the index gives."""
     nearest, best = None, 0.0
-    for known in candidates:
+    for known in index.find_candidates(compute_bands(asked)):
         found = score_similarity(asked, known.traits)
         if found > best:
             nearest, best = known, found
         if best >= CERTAIN_THRESHOLD:
             break
-    for known in others if best < MATCH_THRESHOLD else ():
-        found = score_similarity(asked, known.traits)
-        found = round(found / (found + (1 - found) * OTHERS_DOUBT), 6)
-        if found > max(best, LEAST_SCORE):
-            nearest, best = known, found
     if nearest is None:
         return RecallResult("new", None, 0.0, "nothing known is like it")
     why = compare_failures(asked, nearest.traits).why
-    return RecallResult(_judge_score(best), nearest.known_id, best, why)
+    return RecallResult(judge_score(best), nearest.known_id, best, why)
 
 
-def _judge_score(found: float) -> str:
-    if found >= MATCH_THRESHOLD:
+def judge_score(score: float) -> str:
+    """Return what follows from a likeness: match, unsure or new."""
+    if score >= MATCH_THRESHOLD:
         return "match"
-    return "unsure" if found >= UNSURE_THRESHOLD else "new"
-
-
-class FailureMemory:
-    """An index in memory, for a stream: what was added can be recalled."""
-
-    def __init__(self) -> None:
-        self._known: list[KnownFailure] = []
-        self._by_band: dict[int, list[int]] = defaultdict(list)
-        self._by_token: dict[str, list[int]] = defaultdict(list)
-
-    def add(self, known_id: str, known: Traits, bands: Sequence[int]) -> None:
-        for band in bands:
-            self._by_band[band].append(len(self._known))
-        for token in list_tokens(known):
-            self._by_token[token].append(len(self._known))
-        self._known.append(KnownFailure(known_id, known))
-
-    def find_candidates(self, bands: Sequence[int]) -> Iterable[KnownFailure]:
-        """Of a band that many share only the newest are looked at."""
-        shared = Counter(
-            at for band in bands for at in self._by_band.get(band, ())[-MAX_CANDIDATES:]
-        )
-        likely = sorted(shared, key=lambda at: (-shared[at], -at))[:MAX_CANDIDATES]
-        return [self._known[at] for at in likely]
-
-    def find_others(self, asked: Traits, bands: Sequence[int]) -> Iterable[KnownFailure]:
-        """What shares no band: all while there is little, then what shares the rarest words."""
-        if asked.is_empty:
-            return []
-        near = {at for band in bands for at in self._by_band.get(band, ())[-MAX_CANDIDATES:]}
-        if len(self._known) <= MAX_CANDIDATES:
-            return [self._known[at] for at in range(len(self._known)) if at not in near]
-        shared: dict[int, float] = defaultdict(float)
-        for token in list_tokens(asked):
-            holders = self._by_token.get(token, ())
-            for at in holders[-MAX_OTHERS:]:
-                shared[at] += 1 / len(holders)
-        likely = sorted(shared.keys() - near, key=lambda at: (-shared[at], -at))[:MAX_OTHERS]
-        return [self._known[at] for at in likely]
-
-
-def recall_stream(failures: Iterable[Failure]) -> Iterator[tuple[str, RecallResult]]:
-    """Each failure against those before it, in their order."""
-    memory = FailureMemory()
-    for failure in failures:
-        asked = extract_traits(failure)
-        bands = compute_bands(asked)
-        yield (
-            failure.id,
-            _find_nearest(asked, memory.find_candidates(bands), memory.find_others(asked, bands)),
-        )
-        memory.add(failure.id, asked, bands)
+    return "unsure" if score >= UNSURE_THRESHOLD else "new"

@@ -1,4 +1,4 @@
-"""Names taken apart: the words in class names, test names, paths and artefact coordinates.
+"""Names taken apart: the words in class names, test names and paths.
 
 Splits camel case, snake case and dots, finds what a test is named after, and measures how rare a
 word is among many candidates.
@@ -108,13 +108,11 @@ class CulpritCandidate(msgspec.Struct, frozen=True):
 
     text: str
     parts: tuple[str, ...]
-    """What holds it: package, group or folders."""
+    """What holds it: package or folders."""
     leaf: str
     title: str
     """What it is called: its last name, or of a file that stands for its folder that one's."""
-    coordinate: bool
     path: bool
-    words: frozenset[str]
     name: frozenset[str]
 
 
@@ -124,21 +122,14 @@ def detect_language(file: str) -> str:
 
 
 def parse_candidate(text: str) -> CulpritCandidate:
-    """The parts of a candidate, by its shape."""
+    """Return the parts of a candidate, by its shape."""
     path = "/" in text or "\\" in text
-    coordinate = not path and ":" in text
-    if coordinate:
-        group, leaf = text.split(":")[:2]
-        parts = tuple(group.split("."))
-    else:
-        plain = text.replace("\\", "/")
-        parts = tuple(part for part in plain.split("/" if path else ".") if part)
-        leaf, parts = (parts[-1], parts[:-1]) if parts else (text, ())
-        leaf = leaf.rpartition(".")[0] or leaf if path else leaf
+    plain = text.replace("\\", "/")
+    parts = tuple(part for part in plain.split("/" if path else ".") if part)
+    leaf, parts = (parts[-1], parts[:-1]) if parts else (text, ())
+    leaf = leaf.rpartition(".")[0] or leaf if path else leaf
     title = parts[-1] if path and parts and leaf in _FOLDERS_OWN else leaf
-    words = extract_words(f"{leaf} {parts[-1] if parts and coordinate else ''}")
-    name = frozenset(split_name(title))
-    return CulpritCandidate(text, parts, leaf, title, coordinate, path, frozenset(words), name)
+    return CulpritCandidate(text, parts, leaf, title, path, frozenset(split_name(title)))
 
 
 def measure_rarity(bags: Iterable[frozenset[str]]) -> Callable[[str], float]:

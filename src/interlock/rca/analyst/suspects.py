@@ -1,6 +1,6 @@
 """Suspects: which of some candidates is likeliest to be the culprit of a failure, and why.
 
-Candidates are any strings: class names, paths, artefact coordinates. Each function named `…_clues`
+Candidates are class names or paths. Each function named `…_clues`
 gives (clue, candidate, share); `POINTS` says how many points a clue is worth. Commits are ranked
 elsewhere, by the paths they changed.
 """
@@ -8,11 +8,11 @@ elsewhere, by the paths they changed.
 import math
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
-from interlock.rca.analyst.mentions import Mentions, collect_mentions
+from interlock.rca.analyst.mentions import Mentions
 from interlock.rca.analyst.names import (
     COMMON_WORDS,
     Clue,
@@ -25,7 +25,6 @@ from interlock.rca.analyst.names import (
     split_name,
 )
 from interlock.rca.analyst.stack import Frame, is_library, is_test_frame, is_test_name
-from interlock.rca.records import Failure
 from interlock.rca.sources.git.stack_paths import count_shared
 
 _TEST_MARK = re.compile(r"[._-](?:tests?|spec|e2e|cy)$")
@@ -159,111 +158,6 @@ def find_mention_clues(mentions: Mentions, known: Sequence[CulpritCandidate]) ->
             yield "mention", candidate.text, 1.0
 
 
-Points = Mapping[str, Mapping[str, float]]
-"""Of each candidate and clue, the points so far; none for others."""
-_MENTIONED = 2.0
-"""Points from which an artefact is clearly mentioned."""
-_BEFORE = 1.02
-
-
-def find_coordinate_clues(mentions: Mentions, known: Sequence[CulpritCandidate]) -> Iterator[Clue]:
-    for candidate in known:
-        if weight := mentions.coordinates.get(":".join(candidate.text.split(":")[:2])):
-            yield "coordinate", candidate.text, math.log1p(weight)
-        if weight := mentions.archives.get(candidate.leaf):
-            yield "archive", candidate.text, math.log1p(weight)
-
-
-def find_group_clues(mentions: Mentions, known: Sequence[CulpritCandidate]) -> Iterator[Clue]:
-    """Packages are called like the group of the artefact they come in, and like its name."""
-    by_head: dict[tuple[str, ...], list[CulpritCandidate]] = defaultdict(list)
-    for candidate in known:
-        by_head[candidate.parts[:2]].append(candidate)
-    found: dict[str, float] = defaultdict(float)
-    for name, weight in mentions.names.items():
-        segments = tuple(name.split("."))
-        words = extract_words(name) | {segment.lower() for segment in segments}
-        fits = [
-            (_score_fit(candidate, segments, words), candidate)
-            for candidate in by_head.get(segments[:2], ())
-        ]
-        best = max((fit for fit, _ in fits), default=0.0)
-        if best >= 0.3:
-            chosen = [candidate.text for fit, candidate in fits if fit >= 0.95 * best]
-            for text in chosen:
-                found[text] += math.log1p(weight) * best / math.sqrt(len(chosen))
-    for text, weight in found.items():
-        yield "names", text, math.log1p(weight)
-
-
-def _score_fit(candidate: CulpritCandidate, segments: tuple[str, ...], words: set[str]) -> float:
-    common = count_shared(candidate.parts, segments)
-    own = {part for part in re.split(r"[^a-z0-9]+", candidate.leaf.lower()) if part}
-    covered = len(own & words) / len(own) if own else 0.0
-    return common / len(candidate.parts) * (0.3 + 0.7 * covered)
-
-
-def find_word_clues(mentions: Mentions, known: Sequence[CulpritCandidate]) -> Iterator[Clue]:
-    """Complaints name a thing in its own words."""
-    rare = measure_rarity(candidate.words for candidate in known)
-    inside = {word: mentions.words[word] for word in mentions.words if len(word) > 3}
-    for candidate in known:
-        total = 0.0
-        for word in candidate.words:
-            weight = mentions.words.get(word, 0.0)
-            if not weight and len(word) > 6:
-                weight = 0.5 * max((inside[part] for part in inside if part in word), default=0.0)
-            total += math.log1p(weight) * rare(word)
-        if total:
-            yield "log words", candidate.text, total / (1 + 0.15 * len(candidate.words))
-
-
-def find_download_clues(mentions: Mentions, known: Sequence[CulpritCandidate]) -> Iterator[Clue]:
-    for candidate in known:
-        if candidate.leaf in mentions.downloads.dependencies:
-            yield "depended", candidate.text, 1.0
-        if candidate.leaf in mentions.downloads.last_dependencies:
-            yield "last", candidate.text, 1.0
-        if mentions.about_versions and candidate.leaf in mentions.downloads.version_managers:
-            yield "managing", candidate.text, 1.0
-
-
-def find_contested_clues(
-    mentions: Mentions, known: Sequence[CulpritCandidate], points: Points
-) -> Iterator[Clue]:
-    """What is mentioned is likelier if the build asked for several versions of it."""
-    for candidate in known:
-        if candidate.leaf in mentions.downloads.dependencies & mentions.downloads.contested:
-            yield (
-                "contested",
-                candidate.text,
-                min(1.0, _sum_mention_points(points[candidate.text]) / _MENTIONED),
-            )
-
-
-def find_first_clues(
-    mentions: Mentions, known: Sequence[CulpritCandidate], points: Points
-) -> Iterator[Clue]:
-    """Of artefacts of one group the one that was asked about first brought the others along: it
-    stands before them, if it is mentioned at least half as much."""
-    order = mentions.downloads.order
-    groups: dict[tuple[str, ...], list[CulpritCandidate]] = defaultdict(list)
-    for candidate in known:
-        if candidate.leaf in mentions.downloads.dependencies and candidate.leaf in order:
-            groups[candidate.parts].append(candidate)
-    for group in groups.values():
-        first = min(group, key=lambda candidate: order[candidate.leaf]).text
-        most = max(_sum_mention_points(points[candidate.text]) for candidate in group)
-        if len(group) > 1 and _sum_mention_points(points[first]) >= most / 2 > 0:
-            best = max(sum(points[candidate.text].values()) for candidate in group)
-            yield "first", first, max(0.0, _BEFORE * best - sum(points[first].values()))
-
-
-def _sum_mention_points(found: Mapping[str, float]) -> float:
-    """The points of mentions; what was fetched for what is none."""
-    return sum(found[clue] for clue in ("coordinate", "archive", "names", "log words"))
-
-
 POINTS = {
     "frame": 9.0,  # in the stack; the innermost of the product in full
     "log frame": 3.0,  # in a stack of the log
@@ -272,15 +166,6 @@ POINTS = {
     "words": 2.0,  # words of the test's name and the message
     "mention": 1.5,  # named in the message, word for word
     "package": 0.7,  # beside the test
-    "coordinate": 4.0,  # a build tool names it
-    "archive": 3.0,  # its file is named
-    "names": 2.0,  # names under its group
-    "log words": 1.0,  # words of the complaints
-    "depended": 1.0,  # fetched as a dependency of what was built
-    "last": 1.0,  # and of the module that broke
-    "contested": 2.0,  # and the build asked for several versions of it
-    "first": 1.0,  # and it was asked for before others of its group
-    "managing": 3.0,  # chooses versions, where versions are the trouble
 }
 MAX_RANKED = 100
 _SOFTNESS = 6.0
@@ -294,21 +179,12 @@ class RankedSuspect(msgspec.Struct, frozen=True):
     why: str
 
 
-def rank_suspects(failure: Failure, candidates: Iterable[str]) -> list[RankedSuspect]:
-    """Candidates against which there is a clue, likeliest first."""
-    return rank_candidates(collect_mentions(failure), candidates)
-
-
 def rank_candidates(mentions: Mentions, candidates: Iterable[str]) -> list[RankedSuspect]:
-    """The same for mentions already collected: one failure against many lists."""
+    """Return the candidates against which there is a clue, likeliest first."""
     known = [parse_candidate(text) for text in dict.fromkeys(candidates)]
     points: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
     for clue, text, share in _find_clues(mentions, known):
         points[text][clue] += POINTS[clue] * share
-    coordinates = [candidate for candidate in known if candidate.coordinate]
-    for look in (find_contested_clues, find_first_clues):
-        for clue, text, share in list(look(mentions, coordinates, points)):
-            points[text][clue] += POINTS[clue] * share
     languages = {
         detect_language(frame.file) for frame in (*mentions.frames, *mentions.other_frames)
     } - {""}
@@ -333,14 +209,8 @@ def _score_candidate(text: str, found: dict[str, float], languages: set[str]) ->
 
 
 def _find_clues(mentions: Mentions, known: Sequence[CulpritCandidate]) -> Iterator[Clue]:
-    """(clue, candidate, share of its points) for every clue."""
-    if coordinates := [candidate for candidate in known if candidate.coordinate]:
-        yield from find_coordinate_clues(mentions, coordinates)
-        yield from find_group_clues(mentions, coordinates)
-        yield from find_word_clues(mentions, coordinates)
-        yield from find_download_clues(mentions, coordinates)
-    if plain := [candidate for candidate in known if not candidate.coordinate]:
-        yield from find_frame_clues("frame", mentions.frames, mentions, plain)
-        yield from find_frame_clues("log frame", mentions.other_frames, mentions, plain)
-        yield from find_name_clues(mentions, plain)
-        yield from find_mention_clues(mentions, plain)
+    """Yield (clue, candidate, share of its points) of every clue."""
+    yield from find_frame_clues("frame", mentions.frames, mentions, known)
+    yield from find_frame_clues("log frame", mentions.other_frames, mentions, known)
+    yield from find_name_clues(mentions, known)
+    yield from find_mention_clues(mentions, known)

@@ -1,8 +1,7 @@
 """Triage: what kind of failure it is, how sure, and why.
 
-By the table in `rules.yaml` and by whose frames the stack holds or, where somebody gives labelled
-examples, by a classifier trained on the failures' words, types and frames. Says `unknown` where
-nothing supports an answer.
+By the table in `rules.yaml` and by whose frames the stack holds. Says `unknown` where nothing
+supports an answer.
 """
 
 import math
@@ -11,56 +10,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from importlib.resources import files
-from itertools import pairwise
 
 import msgspec
 
-from interlock.rca.analyst.classifier import Classifier
 from interlock.rca.analyst.line_kinds import find_complaint_blocks, find_loudest
-from interlock.rca.analyst.masking import mask_line
 from interlock.rca.analyst.stack import extract_message, find_frames, find_owner
 from interlock.rca.records import Failure
 from interlock.system.text import strip_colours
-
-_WORD = re.compile(r"[^\W\d_][\w.-]*[^\W_]|<\w+>|-[A-Z]\w+")
-_PART = re.compile(r"[A-Z]?[a-z]{4,}|[A-Z]{4,}(?![a-z])")
-_SHORT_LINE = 120
-_LONGEST = 300
-_MOST_LINES = 200
-
-
-def extract_features(failure: Failure) -> frozenset[str]:
-    """What can be learnt from this failure; empty where it says nothing."""
-    lines = extract_message(failure)[:20_000].split("\n")[:50]
-    if failure.log:
-        lines += find_loudest(failure.log)
-    found: set[str] = set()
-    for line in list(dict.fromkeys(lines))[:_MOST_LINES]:
-        _add_line(found, mask_line(line)[:_LONGEST])
-    if failure.type:
-        found.add(f"type {failure.type.rsplit('.', 1)[-1].lower()}")
-    _add_frames(found, failure)
-    return frozenset(found)
-
-
-def _add_line(found: set[str], line: str) -> None:
-    words = _WORD.findall(line)
-    lower = [word.lower() for word in words]
-    found.update(lower)
-    found.update(f"{one} {other}" for one, other in pairwise(lower))
-    found.update(f"~{part.lower()}" for word in words for part in _PART.findall(word))
-    if line and len(line) < _SHORT_LINE:
-        found.add(f"= {line}")
-
-
-def _add_frames(found: set[str], failure: Failure) -> None:
-    frames = find_frames(failure)[:30]
-    owners = [find_owner(frame, failure.class_name) for frame in frames]
-    if frames:
-        found.add(f"innermost {owners[0]}")
-        found.add(f"frames {' '.join(sorted(set(owners)))}")
-    found.update(f"in {frame.place}" for frame in frames[:8])
-
 
 CATEGORIES = ("product", "automation", "infra", "flake", "firmware", "unknown")
 UNKNOWN = "unknown"
@@ -189,17 +145,3 @@ def is_failed_check(failure: Failure) -> bool:
     if _REPORTED.match(failure.stack):
         return True
     return bool(_ASSERTING.search(f"{failure.type} {extract_message(failure)[:_LOOKED_AT]}"))
-
-
-class TrainedTriage:
-    """Triage by what labelled examples teach."""
-
-    def __init__(self, examples: Iterable[tuple[Failure, str]]) -> None:
-        self._classifier = Classifier(
-            [(extract_features(failure), label) for failure, label in examples]
-        )
-
-    def triage(self, failure: Failure) -> TriageResult:
-        """The kind of a failure, in the words of the examples; else `unknown`."""
-        prediction = self._classifier.predict(extract_features(failure))
-        return TriageResult(prediction.label or UNKNOWN, prediction.confidence, prediction.reasons)

@@ -17,7 +17,6 @@ from interlock.rca.application import BASIC
 from interlock.rca.calibration.baselines import REFERENCE, REFERENCE_MEANING, make_baselines
 from interlock.rca.calibration.blind_run import (
     begin_scenario,
-    find_leaks,
     make_config,
     refuse_unusable,
 )
@@ -73,7 +72,6 @@ class RcaBenchmark:
     refuse_unusable = staticmethod(refuse_unusable)
     begin = staticmethod(begin_scenario)
     capture = staticmethod(capture)
-    find_leaks = staticmethod(find_leaks)
     score = staticmethod(score_cases)
     make_baselines = staticmethod(make_baselines)
     make_judge = staticmethod(make_judge)

@@ -187,7 +187,7 @@ def _find_path(visits: Sequence[Visit], circuit: Circuit) -> tuple[str, ...]:
     path: list[str] = []
     for visit in visits:
         decision = visit.decision
-        effect = find_effect(circuit, decision.step, decision.rule, decision.signal)
+        effect = find_effect(circuit, decision.rule)
         # An investigation without an effect only goes on to the next repository.
         if decision.signal != ARTIFACT or (decision.step == F3 and not effect):
             continue

@@ -68,7 +68,7 @@ def _find_recalled(
 ) -> FindingText | None:
     """The cause that the case was recalled to, if it was."""
     for decision, data in decided:
-        if find_effect(circuit, decision.step, decision.rule, decision.signal) == "recall":
+        if find_effect(circuit, decision.rule) == "recall":
             return known.get(data.get("prior_rca_id", 0), FindingText())
     return None
 
@@ -105,7 +105,7 @@ def _update_finding(
     known: Mapping[int, FindingText],
 ) -> FindingText:
     """What is known of the cause after one more decision."""
-    match find_effect(circuit, decision.step, decision.rule, decision.signal):
+    match find_effect(circuit, decision.rule):
         case "link":
             return known.get(data.get("linked_rca_id", 0), finding)
         case "recall":

@@ -18,7 +18,7 @@ class HistorySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The memory of test results."""
 
     store: str = ".interlock/history"
-    """The memory: a folder, postgresql://USER@HOST/NAME or https://SERVER/. `--store` and
+    """The memory: a folder or https://SERVER/. `--store` and
     `INTERLOCK_STORE` go before it."""
     default_branch: str = ""
     """The branch whose history counts; what the CI system or git says if empty, else `main` or

@@ -19,7 +19,7 @@ import msgspec
 from interlock.rca.history import segment as packing
 from interlock.rca.history.identity import CiRun
 from interlock.rca.history.segment import PackedSegment, Segment
-from interlock.system.errors import SourceError, StoreError
+from interlock.system.errors import SourceError, StoreError, UsageError
 from interlock.system.files import (
     UnreadableFile,
     create_file,
@@ -294,16 +294,16 @@ class FolderStore(HistoryStore):
 
 
 def open_store(word: str) -> HistoryStore:
-    """The memory that a word names: a folder, a PostgreSQL database, or a server of ours."""
+    """Open the memory that a word names: a folder, or a server of ours."""
     if "://" not in word:
         return FolderStore(Path(word))
-    if word.startswith(("http://", "https://")):
-        from interlock.rca.history.http_store import HttpStore
+    if not word.startswith(("http://", "https://")):
+        raise UsageError(
+            f"{word.partition('://')[0]}:// is no memory: name a folder or https://SERVER/"
+        )
+    from interlock.rca.history.http_store import HttpStore
 
-        return HttpStore(word)
-    from interlock.rca.history.postgres_store import PostgresStore
-
-    return PostgresStore(word)
+    return HttpStore(word)
 
 
 class Merged(msgspec.Struct, frozen=True):

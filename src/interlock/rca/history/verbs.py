@@ -14,11 +14,6 @@ VERBS = {
         "What is remembered: flaky, broken, failing since, last pass.",
         "interlock.cli.history",
     ),
-    "listen": Verb(
-        "Test history",
-        "Take what reviewers say about reports in pull requests.",
-        "interlock.cli.ci",
-    ),
     "quarantine": Verb(
         "Test history", "Tests whose failures do not count for a while.", "interlock.cli.quarantine"
     ),

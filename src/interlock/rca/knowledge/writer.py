@@ -5,12 +5,10 @@ made up, an id or a category, is noted on the case and links nothing; it never b
 """
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import msgspec
 
-from interlock.journal import journal
 from interlock.journal.connection import RawConnection, lock_until_commit
 from interlock.rca.analyst.triage import CATEGORIES
 from interlock.rca.effects import (
@@ -60,11 +58,6 @@ _CLOSE_SUITE = (
     " join launches l on l.circuit_id = c.circuit_id join rca_cases r on r.launch_id = l.launch_id"
     " where c.suite_id = suites.suite_id and r.status != 'closed')"
 )
-
-
-def bind_effect(case_no: int, effect: RcaEffect) -> journal.Effect:
-    """The effect on that case, in the form a batch carries."""
-    return partial(apply_effect, case_no, effect)
 
 
 def apply_effect(case_no: int, effect: RcaEffect, raw: RawConnection, at: float) -> None:

@@ -7,7 +7,7 @@ the system under test, and `find_skew` looks for signs that they disagree.
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from datetime import timedelta
 from functools import lru_cache
 from typing import Any, Final
@@ -127,20 +127,6 @@ def _sum_durations(jobs: Iterable[Job]) -> float | None:
 
 
 _NO_LAUNCH: Final = Launch(launch_id="")
-_NAMED: Final = {
-    "ocp_version": ("ocpversion", "openshiftversion", "clusterversion"),
-    "ocp_build": ("ocpbuild", "openshiftbuild"),
-    "hub_ocp_version": ("hubocpversion", "hubopenshiftversion", "hubversion"),
-    "hub_ocp_build": ("hubocpbuild", "hubopenshiftbuild"),
-    "ptp_operator": ("ptpoperator", "ptpoperatorversion"),
-    "sriov_operator": ("sriovoperator", "sriovoperatorversion"),
-    "kernel_version": ("kernelversion", "kernel"),
-    "cpu_type": ("cputype", "cpu", "cpumodel"),
-    "cluster_name": ("clustername", "cluster"),
-    "hub_cluster_name": ("hubclustername", "hubcluster"),
-}
-_POLARION: Final = ("polarionid", "polarion", "polariontestcase", "polariontestcaseid")
-_POLARION_URL: Final = ("polarionurl", "polarionlink")
 _CIRCUIT: Final = ("circuitid", "circuit", "pipelineid", "pipeline", "buildtag")
 _ITEM_TYPE: Final = ("itemtype",)
 _STATUS: Final = ("status",)
@@ -185,11 +171,9 @@ def build_envelope(subject: PromptSubject) -> dict[str, str]:
 
 
 def build_environment(subject: PromptSubject) -> dict[str, Any]:
-    """The named facts of an environment where an attribute tells them, and all attributes."""
+    """Return the attributes of launch and test."""
     pairs = _list_attributes(subject)
-    meant = _index_attributes(subject)
     return {
-        **subject.format_lines({name: _find_first(meant, keys) for name, keys in _NAMED.items()}),
         "attributes": [
             {"key": subject.format_line(key), "value": subject.format_line(value), "of": of}
             for key, value, of in pairs[: subject.limits.attributes]
@@ -225,7 +209,6 @@ def build_failure(subject: PromptSubject) -> dict[str, Any]:
                 "start": it.at,
                 "end": it.ended_at,
                 "duration": format_duration(measure_test_duration(it)),
-                "polarion_id": _find_attribute(subject, _POLARION),
                 "file": f"{it.file}:{it.line}" if it.file and it.line else it.file,
                 "code_ref": it.code_ref,
                 "stats": _format_counts(job.tally) if job else "",
@@ -279,7 +262,6 @@ def build_siblings(subject: PromptSubject) -> dict[str, Any]:
                     "id": each.id,
                     "name": each.name,
                     "parent_name": each.parent_name,
-                    "polarion_id": each.polarion_id,
                     "status": each.status,
                     "at": each.at,
                     "error": each.error,
@@ -322,7 +304,6 @@ def build_urls(subject: PromptSubject) -> dict[str, Any]:
         "rp_item": _check_address(subject, item),
         "rp_item_log": _check_address(subject, log if item and subject.failure.item_id else ""),
         "ci_job": _check_address(subject, launch.ci_url),
-        "polarion": _check_address(subject, _find_attribute(subject, _POLARION_URL)),
         "repos_browse": [
             {"name": subject.format_line(it.name), "url": _check_address(subject, it.url)}
             for it in subject.repos[: subject.limits.repos]
@@ -349,18 +330,10 @@ def _list_attributes(subject: PromptSubject) -> list[tuple[str, str, str]]:
 
 
 def _find_attribute(subject: PromptSubject, names: tuple[str, ...]) -> str:
-    """The value of the first attribute of that meaning; the test's go before the launch's."""
-    return _find_first(_index_attributes(subject), names)
-
-
-def _index_attributes(subject: PromptSubject) -> dict[str, str]:
-    """Values by meaning."""
-    return {
+    """Return the value of the first attribute of that meaning; the test's go first."""
+    meant = {
         _normalize_key(key): value for key, value, _ in _list_attributes(subject) if value.strip()
     }
-
-
-def _find_first(meant: Mapping[str, str], names: Iterable[str]) -> str:
     return next((meant[name] for name in names if name in meant), "")
 
 

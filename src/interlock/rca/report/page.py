@@ -6,7 +6,7 @@ but its own style and script.
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any
 
@@ -27,11 +27,11 @@ from interlock.rca.report.summary import (
     format_standing,
     format_verdict_lines,
 )
-from interlock.rca.report.timeline import EDGE_PERCENT, assign_shades, build_timeline
 from interlock.rca.report.words import KINDS, find_kind, find_state
 from interlock.rca.reproduce.sentences import find_decisive_runs, format_runs
 from interlock.system.html import build_content_policy, load_templates, read_source
 from interlock.system.text import clip_block, format_line, plural, replace_unencodable
+from interlock.system.time import parse_time
 
 MAX_MEMBERS = 25
 """So many cases of a family are shown in full; all are in the list."""
@@ -48,6 +48,8 @@ MAX_ROWS = 20_000
 _SHARE = 20
 """No cause takes more than this part of what is left, so that the first do not take all."""
 _LAUNCHES = 20
+_GLANCE = 9
+"""So many causes are named at a glance; one more if it is the last."""
 
 
 class PageRow(msgspec.Struct, frozen=True):
@@ -76,8 +78,8 @@ def render_page(outline: Outline, *, in_parts: bool = False) -> str:
         if in_parts
         else _group_rows(outline, full),
         in_parts=in_parts,
-        strip=build_timeline(outline),
-        edge=EDGE_PERCENT,
+        glance=outline.causes[: _GLANCE if len(outline.causes) > _GLANCE + 1 else _GLANCE + 1],
+        first=_find_first(outline),
         colours=colours,
         launches=outline.findings.launches[:_LAUNCHES],
         cuts=[] if in_parts else _list_cuts(outline, len(cards), len(full)),
@@ -126,6 +128,28 @@ PARTS_FOLDER = "causes"
 
 def name_part(number: int, page: int = 0) -> str:
     return f"{number}-{page + 1}.html" if page else f"{number}.html"
+
+
+def assign_shades(causes: Sequence[Cause]) -> dict[int, int]:
+    """Return a shade for each cause's number: causes of one kind get different ones."""
+    met: Counter[str] = Counter()
+    found = {}
+    for cause in causes:
+        found[cause.number] = met[cause.kind] % 4
+        met[cause.kind] += 1
+    return found
+
+
+def _find_first(outline: Outline) -> tuple[str, str] | None:
+    """Return the name and the time of the first failure, if the source gave times."""
+    times = [(at, case) for case in outline.findings.cases if (at := parse_time(case.at))]
+    if not times:
+        return None
+    at, case = min(times, key=lambda each: (each[0], each[1].case_no, each[1].case_id))
+    return (
+        format_line(case.test_name, 60) or "a test without a name",
+        f"{at:%Y-%m-%d %H:%M:%S} UTC",
+    )
 
 
 def _build_tiles(outline: Outline) -> list[tuple[int, str]]:

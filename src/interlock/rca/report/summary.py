@@ -67,14 +67,15 @@ def _format_kind(kind: str, plain: bool, sizes: list[int]) -> str:
 
 
 def _format_seen_before(outline: Outline) -> list[str]:
-    known = sum(cause.known for cause in outline.families)
+    """Say how many causes were seen before; regressions, which the first line names, aside."""
     if not outline.families:
         return []
-    if not known:
+    if not any(cause.known for cause in outline.families):
         return ["It is new." if len(outline.families) == 1 else "None was seen before."]
+    known = sum(cause.known and not cause.regression for cause in outline.families)
     if known == len(outline.families):
         return ["It was seen before." if known == 1 else "All were seen before."]
-    return [f"{known:,} {'was' if known == 1 else 'were'} seen before."]
+    return [f"{known:,} {'was' if known == 1 else 'were'} seen before."] if known else []
 
 
 def _format_states(outline: Outline) -> list[str]:

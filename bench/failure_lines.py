@@ -1,4 +1,4 @@
-"""Failures, labels and candidates out of JSON lines: the input of `interlock analyst`.
+"""Read failures, labels and candidates out of JSON lines.
 
 Read one at a time. Nulls are empty, unknown fields are ignored, text that is not UTF-8 is read as
 well as it can be. What cannot be used is one sentence with file and line.

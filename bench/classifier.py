@@ -1,17 +1,24 @@
-"""A classifier for kinds of failures: logistic regression, and a check that neighbours are near.
+"""Triage by labelled examples, measured beside the rules.
 
-Plain Python; the same examples give the same result in any order. Where no example is near it
-predicts only what is clear, and nothing where none resembles what it is asked: a label it never saw
-is not guessed.
+A logistic regression, and a check that neighbours are near: where no example is near, it predicts
+only what is clear, and nothing where none resembles what it is asked. A label it never saw is not
+guessed. The same examples give the same result in any order.
 """
 
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from hashlib import blake2b
+from itertools import pairwise
 
 import msgspec
+
+from interlock.rca.analyst.line_kinds import find_loudest
+from interlock.rca.analyst.masking import mask_line
+from interlock.rca.analyst.stack import extract_message, find_frames, find_owner
+from interlock.rca.analyst.triage import UNKNOWN, TriageResult
+from interlock.rca.records import Failure
 
 NEAR = 0.2
 """Likeness to the nearest example from which the likeliest label is given."""
@@ -176,3 +183,57 @@ def _build_inverted_index(vectors: Sequence[Vector]) -> dict[int, list[tuple[int
         for number, weight in vector:
             holding[number].append((example, weight))
     return holding
+
+
+class TrainedTriage:
+    """Triage by what labelled examples teach."""
+
+    def __init__(self, examples: Iterable[tuple[Failure, str]]) -> None:
+        self._classifier = Classifier(
+            [(extract_features(failure), label) for failure, label in examples]
+        )
+
+    def triage(self, failure: Failure) -> TriageResult:
+        """The kind of a failure, in the words of the examples; else `unknown`."""
+        prediction = self._classifier.predict(extract_features(failure))
+        return TriageResult(prediction.label or UNKNOWN, prediction.confidence, prediction.reasons)
+
+
+_WORD = re.compile(r"[^\W\d_][\w.-]*[^\W_]|<\w+>|-[A-Z]\w+")
+_PART = re.compile(r"[A-Z]?[a-z]{4,}|[A-Z]{4,}(?![a-z])")
+_SHORT_LINE = 120
+_LONGEST_LINE = 300
+_MOST_LINES = 200
+
+
+def extract_features(failure: Failure) -> frozenset[str]:
+    """What can be learnt from this failure; empty where it says nothing."""
+    lines = extract_message(failure)[:20_000].split("\n")[:50]
+    if failure.log:
+        lines += find_loudest(failure.log)
+    found: set[str] = set()
+    for line in list(dict.fromkeys(lines))[:_MOST_LINES]:
+        _add_line(found, mask_line(line)[:_LONGEST_LINE])
+    if failure.type:
+        found.add(f"type {failure.type.rsplit('.', 1)[-1].lower()}")
+    _add_frames(found, failure)
+    return frozenset(found)
+
+
+def _add_line(found: set[str], line: str) -> None:
+    words = _WORD.findall(line)
+    lower = [word.lower() for word in words]
+    found.update(lower)
+    found.update(f"{one} {other}" for one, other in pairwise(lower))
+    found.update(f"~{part.lower()}" for word in words for part in _PART.findall(word))
+    if line and len(line) < _SHORT_LINE:
+        found.add(f"= {line}")
+
+
+def _add_frames(found: set[str], failure: Failure) -> None:
+    frames = find_frames(failure)[:30]
+    owners = [find_owner(frame, failure.class_name) for frame in frames]
+    if frames:
+        found.add(f"innermost {owners[0]}")
+        found.add(f"frames {' '.join(sorted(set(owners)))}")
+    found.update(f"in {frame.place}" for frame in frames[:8])

@@ -1,11 +1,11 @@
 """The learner: what it was taught, what it was not, and the same in any order."""
 
 import pytest
+from bench.classifier import Classifier, TrainedTriage, extract_features
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.rca.analyst.failing import shut
 
-from interlock.rca.analyst.classifier import Classifier
-from interlock.rca.analyst.triage import extract_features
 from interlock.rca.records import Failure
 
 
@@ -77,3 +77,46 @@ def test_a_label_is_heard_in_what_is_said() -> None:
 def test_the_order_of_examples_does_not_matter(examples: list[tuple[frozenset[str], str]]) -> None:
     asked = bag("gas hinge valve lid")
     assert Classifier(examples).predict(asked) == Classifier(EXAMPLES).predict(asked)
+
+
+def test_what_was_taught_is_said_in_the_words_of_the_examples() -> None:
+    cold = [Failure(id=f"{n}", message=f"oven {n} is cold, valve stuck") for n in range(4)]
+    teacher = TrainedTriage(
+        [*((each, "HEATING") for each in cold), *((shut(n), "LIDS") for n in range(4))]
+    )
+    assert teacher.triage(shut(9, lid=4)).category == "LIDS"
+    assert teacher.triage(Failure(id="1", message="valve of the oven stuck")).category == "HEATING"
+    assert teacher.triage(Failure(id="1", message="parcel lost")).category == "unknown"
+
+
+def test_features() -> None:
+    failure = Failure(
+        id="1",
+        type="box.ShutException",
+        message="KitchenLid is shut",
+        stack="\tat box.Lid.open(Lid.java:1)\n",
+        log="fine\nERROR oven cold\n",
+    )
+    assert extract_features(failure) == {
+        *(
+            "kitchenlid",
+            "is",
+            "shut",
+            "kitchenlid is",
+            "is shut",
+            "~kitchen",
+            "= KitchenLid is shut",
+        ),
+        *("error", "oven", "cold", "error oven", "oven cold", "= ERROR oven cold"),
+        *("~shut", "~error", "~oven", "~cold"),
+        *("type shutexception", "innermost product", "frames product", "in box.Lid.open"),
+    }
+
+
+def test_numbers_make_no_difference() -> None:
+    one, other = (Failure(id="1", message=f"lid {number} took 0.{number} s") for number in (7, 12))
+    assert extract_features(one) == extract_features(other)
+
+
+def test_nothing_has_none() -> None:
+    assert extract_features(Failure(id="1")) == frozenset()

@@ -1,10 +1,10 @@
 """Intake: failures, labels and candidates from JSON lines, hostile ones included."""
 
 import pytest
+from bench.failure_lines import read_candidates, read_failures, read_labelled
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.rca.analyst.failure_lines import read_candidates, read_failures, read_labelled
 from interlock.rca.records import Failure
 from interlock.system.errors import SourceError
 
