@@ -31,7 +31,6 @@ NOT_RUN = {
     "--dispatch batch-file": "waits for watchers; tests/agents/files has it",
     "--scenario mine.json": "waits for watchers",
     "respond --agent": "waits for signals; check-a-watcher tries it with conform",
-    "--hitl github": "needs an account at GitHub",
     "push --send": "needs a ReportPortal; tests/rca has one",
     "push  ": "needs a ReportPortal; tests/rca has one",
     "make test >": "runs a project's own tests",
