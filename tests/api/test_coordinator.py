@@ -19,6 +19,7 @@ from tests.world.processes import hear, wait_for
 from interlock.api.machines import initialize_database, move_database
 from interlock.api.project import Project
 from interlock.api.run import RunWork
+from interlock.api.start import go_on
 from interlock.api.work import NoDisplay, load_circuit
 from interlock.journal.address import PostgresAddress
 from interlock.journal.audit import audit
@@ -154,7 +155,9 @@ def test_a_run_whose_lease_is_in_doubt_waits_until_it_is_sure(
     claimed._renewed_at -= 60  # as after a minute without a word from the database
     work = RunWork(
         project.db,
-        lambda connection, owned: project.reopen_run(connection, 1, lambda config: config, owned),
+        lambda connection, owned: go_on(
+            project, connection, 1, lambda config: config, claimed=owned
+        ),
         NoDisplay(),
         claimed,
     )
@@ -179,7 +182,7 @@ def test_a_coordinator_that_lost_a_run_before_it_began_leaves_its_options_alone(
     with project.write() as connection:
         claimed = claim_due_run(connection, "one")
         with pytest.raises(StaleEpochError, match="run 1 was taken over"):
-            project.reopen_run(connection, 1, change, claimed)
+            go_on(project, connection, 1, change, claimed=claimed)
         assert find_run(connection, 1).options == {"parallel": 7}
 
 

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import msgspec
 
-from interlock.api.circuits import Circuit
 from interlock.api.project import Project
+from interlock.api.start import begin, configure, go_on, read_request, work_here
 from interlock.engine.circuit import FAILURES
 from interlock.journal.connection import Connection, raw_connection
 from interlock.journal.journal import decode_decision, read_blob
@@ -63,16 +63,13 @@ def begin_run(project: Project, run: int, seed: int, *, workers: bool) -> int:
     answers do not go through the database, so a coordinator that was away has some of its own."""
     agent = "worker" if workers and run % 2 else AGENT
     with chdir(project.path):  # where the agent is looked for
-        result = project.run_cases(
-            Circuit.load(str(HERE / f"{CIRCUIT}.yaml"), project.path),
-            build_cases(run, seed),
-            source=f"cases of {run}",
-            thresholds={},
-            change=lambda config: msgspec.structs.replace(
-                config, agents={"": agent}, parallel=CASES
-            ),
-            detach=not isinstance(project.db, Path),
-        )
+        circuit, changes = project.prepare_circuit(str(HERE / f"{CIRCUIT}.yaml"), {})
+        request = read_request(circuit, changes, build_cases(run, seed), f"cases of {run}")
+        config = configure(project, request)
+        config = msgspec.structs.replace(config, agents={"": agent}, parallel=CASES)
+        with project.write() as connection:
+            opened = begin(project, connection, request, config)
+            result = work_here(project, connection, opened, detach=not isinstance(project.db, Path))
     return result.run_id
 
 
@@ -92,8 +89,9 @@ def compute_expected(folder: Path, seed: int) -> dict[str, Way]:
         with Project(folder) as project:
             run_id = begin_run(project, 0, seed, workers=False)
             while answer_gates(project):
-                with chdir(folder):
-                    project.continue_run(run_id, lambda config: config)
+                with chdir(folder), project.write() as connection:
+                    opened = go_on(project, connection, run_id, lambda config: config)
+                    work_here(project, connection, opened)
             with project.read() as connection:
                 return dict(read_ways(connection, run_id))
     finally:

@@ -11,8 +11,8 @@ import msgspec
 
 from interlock.agents.human import AnswerPolicy
 from interlock.agents.registry import explain_not_runnable, list_agents, list_endpoints
-from interlock.api.base import ProjectBase
 from interlock.api.inbox import find_user
+from interlock.api.project import Project
 from interlock.api.work import load_circuit
 from interlock.journal.address import DatabaseAddress, PostgresAddress
 from interlock.journal.audit import audit
@@ -44,7 +44,7 @@ class DoctorCheck(msgspec.Struct, frozen=True):
     note: bool = False
 
 
-def check_project(project: ProjectBase, *, deep: bool) -> Iterator[DoctorCheck]:
+def check_project(project: Project, *, deep: bool) -> Iterator[DoctorCheck]:
     """Everything; `deep`, also whether every case is the fold of its journal."""
     yield from _check_machine()
     yield from _check_packages()
@@ -91,7 +91,7 @@ def _check_packages() -> Iterator[DoctorCheck]:
                 yield DoctorCheck(f"{kind}.{name}", False, problem)
 
 
-def _check_endpoints(project: ProjectBase) -> Iterator[DoctorCheck]:
+def _check_endpoints(project: Project) -> Iterator[DoctorCheck]:
     """Whether the model endpoints that interlock.toml names as agents can be asked."""
     from interlock.agents.model import Model, find_endpoint
 

@@ -14,8 +14,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from interlock.agents.worker.carrier import refuse_late
-from interlock.api.base import ProjectBase
+from interlock.api.project import Project
 from interlock.api.run import RunWork
+from interlock.api.start import go_on
 from interlock.api.work import RunResult
 from interlock.journal.address import PostgresAddress
 from interlock.journal.connection import ERRORS, Connection, transaction
@@ -40,9 +41,7 @@ _JOURNAL_LATE = 5.0
 class Coordinator:
     """Takes runs, works on them, gives them back."""
 
-    def __init__(
-        self, project: ProjectBase, name: str, report: Report, *, most_runs: int = 4
-    ) -> None:
+    def __init__(self, project: Project, name: str, report: Report, *, most_runs: int = 4) -> None:
         if not isinstance(project.db, PostgresAddress):
             raise UsageError(
                 f"a coordinator needs a PostgreSQL database; {project.db} is a file, which one "
@@ -130,8 +129,8 @@ class Coordinator:
         )
         self._works[run_id] = RunWork(
             self._address,
-            lambda connection, owned: self._project.reopen_run(
-                connection, run_id, lambda config: config, owned
+            lambda connection, owned: go_on(
+                self._project, connection, run_id, lambda config: config, claimed=owned
             ),
             self._project.display,
             claimed,

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from interlock.api.base import ProjectBase
+from interlock.api.project import Project
 from interlock.api.work import load_circuit
 from interlock.journal import move
 from interlock.journal.address import PostgresAddress, parse_address
@@ -15,7 +15,7 @@ from interlock.runtime.application import find_application, list_applications
 from interlock.system.errors import StateError, UsageError
 
 
-def initialize_database(project: ProjectBase, *, roles: bool) -> list[str]:
+def initialize_database(project: Project, *, roles: bool) -> list[str]:
     """Make the database, or bring it up to date; with `roles`, those of a server too."""
     with open_writer(project.db) as connection:
         if not isinstance(project.db, PostgresAddress):
@@ -38,7 +38,7 @@ def initialize_database(project: ProjectBase, *, roles: bool) -> list[str]:
 
 
 def move_database(
-    project: ProjectBase, source: str, target: str, report: Callable[[str], None]
+    project: Project, source: str, target: str, report: Callable[[str], None]
 ) -> Moved:
     """Carry a whole journal over, compare both, and seal the source. Safe to run again."""
     here, there = (parse_address(each, project.path) for each in (source, target))

@@ -8,6 +8,7 @@ import json
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, cast
@@ -16,26 +17,47 @@ import msgspec
 
 from interlock.agents.carrier import Carrier
 from interlock.agents.function import FunctionCarrier
-from interlock.agents.registry import FUNCTION, agents_folder
+from interlock.agents.registry import FUNCTION, agents_folder, build_agent
 from interlock.api import inbox as inbox_
 from interlock.api import inspect
-from interlock.api.base import ProjectBase, build_digest
-from interlock.api.circuits import Circuit
+from interlock.api.circuits import Circuit, refuse_unsound
 from interlock.api.inbox import AnswerRequest, Question, SavedAnswer
 from interlock.api.run import Run, RunWork
-from interlock.api.work import Display, load_circuit
+from interlock.api.start import (
+    OpenRun,
+    begin,
+    configure,
+    find_begun,
+    find_by_id,
+    go_on,
+    read_request,
+)
+from interlock.api.work import Display, NoDisplay, load_circuit
 from interlock.engine.circuit import HUMAN
 from interlock.engine.circuit import Circuit as CircuitTable
 from interlock.engine.replay import ReplayedCase
 from interlock.journal.connection import Connection
-from interlock.journal.database import find_writers
-from interlock.journal.runs import FINISHED, find_run, list_runs, set_options
+from interlock.journal.database import (
+    find_writer,
+    find_writers,
+    has_database,
+    open_reader,
+    open_writer,
+)
+from interlock.journal.ownership import Writer
+from interlock.journal.runs import FINISHED, find_run, list_runs
 from interlock.journal.runs import Run as RunRecord
-from interlock.runtime.agent_pool import AgentPool
+from interlock.runtime.agent_pool import AgentPool, build_agent_context, build_agent_pool
 from interlock.runtime.application import find_application
 from interlock.runtime.budget import flatten_limits
-from interlock.runtime.circuits import parse_cases
-from interlock.runtime.settings import DATABASE, RunConfig
+from interlock.runtime.settings import (
+    DATABASE,
+    RunConfig,
+    Settings,
+    default_config,
+    find_database,
+    read_settings,
+)
 from interlock.system.clock import Clock
 from interlock.system.errors import StateError, UsageError
 
@@ -43,7 +65,7 @@ AgentLike = str | Carrier | Callable[..., Any]
 """Words that name an agent, a carrier, or a Python function (plain or async) that answers."""
 
 
-class Project(ProjectBase):
+class Project:
     """A project: a folder, its settings and circuits, and the database of its runs.
 
     Use it as a context manager. Leaving it stops whatever is still at work, and loses nothing. `db`
@@ -58,7 +80,10 @@ class Project(ProjectBase):
         clock: Clock | None = None,
         display: Display | None = None,
     ) -> None:
-        super().__init__(path, db=db, clock=clock, display=display)
+        self.path = Path(path)
+        self.db = find_database(self.path, db)
+        self.clock = clock
+        self.display = display or NoDisplay()
         self._works: dict[int, RunWork] = {}
         self._given: dict[int, Mapping[str, AgentLike]] = {}
         self._remove: Path | None = None
@@ -94,6 +119,85 @@ class Project(ProjectBase):
         if self._remove is not None:
             shutil.rmtree(self._remove, ignore_errors=True)
 
+    # What it is made of.
+
+    @property
+    def settings(self) -> Settings:
+        """Return what interlock.toml and the environment say now."""
+        return read_settings(self.path)
+
+    def writer(self) -> Writer | None:
+        """Return the process that works on the database now, if one does."""
+        return find_writer(self.db)
+
+    @property
+    def has_database(self) -> bool:
+        """Return whether there is anything to read yet."""
+        return has_database(self.db)
+
+    def read(self) -> AbstractContextManager[Connection]:
+        """Open the database for reading."""
+        return open_reader(self.db)
+
+    def write(self) -> AbstractContextManager[Connection]:
+        """Open the database for writing, made if need be; StoreError if another writes."""
+        return open_writer(self.db)
+
+    def find_run(self, connection: Connection, run: int | str | None) -> RunRecord:
+        """Return the record of a run by its number or id; the newest, if none is named."""
+        if isinstance(run, str):
+            number = find_by_id(connection, run)
+            if number is None:
+                raise StateError(f"there is no run {run!r}; 'interlock runs' lists them")
+            run = number
+        return find_run(connection, run)
+
+    def new_config(self, circuit: str, thresholds: dict[str, Any]) -> RunConfig:
+        """Return the configuration that the project's settings give a new run of a circuit."""
+        settings = self.settings
+        own = find_application(circuit).default_config(settings, self.path)
+        return msgspec.structs.replace(default_config(settings, thresholds), application_config=own)
+
+    def build_pool(
+        self,
+        circuit: CircuitTable,
+        config: RunConfig,
+        given: Mapping[str, Carrier] | None = None,
+    ) -> AgentPool:
+        """Build the agents of a run; SourceError if one is missing."""
+        return build_agent_pool(
+            circuit,
+            config,
+            settings=self.settings,
+            project=self.path,
+            db=self.db,
+            complain=lambda problem: self.display.note(f"note: {problem}"),
+            given=given,
+            clock=self.clock,
+        )
+
+    def check_agent(self, circuit: CircuitTable, words: str, role: str) -> None:
+        """Raise SourceError if these words name no agent that could play the role now."""
+        context = build_agent_context(
+            circuit, RunConfig(), self.settings, self.path, self.db, clock=self.clock
+        )
+        build_agent(words, msgspec.structs.replace(context, roles=(role,)))
+
+    def prepare_circuit(
+        self, circuit: str | Circuit, thresholds: Mapping[str, Any], prompts: Path | None = None
+    ) -> tuple[Circuit, dict[str, Any]]:
+        """Return a circuit as settings, thresholds and prompts change it, and what was changed.
+
+        UnsoundError if it cannot be run so; the display is told of rules that are turned off.
+        """
+        own = circuit if isinstance(circuit, Circuit) else Circuit.load(circuit, self.path)
+        if prompts is not None:
+            own = own.with_prompts(prompts, self.display.note)
+        changed, changes = own.with_thresholds(self.settings.thresholds, thresholds)
+        for finding in refuse_unsound(changed.source, own.source.circuit):
+            self.display.note(f"note: with these thresholds {finding.message}")
+        return changed, changes
+
     # Runs.
 
     def start(
@@ -119,15 +223,9 @@ class Project(ProjectBase):
         """
         own = circuit if isinstance(circuit, Circuit) else Circuit.load(circuit, self.path)
         changed, changes = self.prepare_circuit(own, set or {})
-        lines = _encode_cases(cases)
-        new_cases = parse_cases(lines, "cases")
+        request = read_request(changed, changes, _encode_cases(cases), "cases", id=id)
         agents = _group_by_role(agents)
-        config = msgspec.structs.replace(
-            self.new_config(changed.name, changes),
-            id=id,
-            input=build_digest(changed.name, changes, lines),
-        )
-        config = self.recall_config(config)
+        config = configure(self, request)
         config = msgspec.structs.replace(
             config,
             slots={**config.slots, **(slots or {})},
@@ -135,22 +233,15 @@ class Project(ProjectBase):
             parallel=parallel or config.parallel,
         )
         config, given = self._take_agents(changed.source.circuit, config, agents)
-        pool = self.build_pool(changed.source.circuit, config, given)
-
-        def begin(connection: Connection) -> tuple[RunRecord, AgentPool]:
-            run, existed = self.begin_or_find(
-                connection, changed.bundle, new_cases, config, name="cases"
-            )
-            return run, self.build_pool(load_circuit(run), config, given) if existed else pool
-
+        self.build_pool(changed.source.circuit, config, given)  # a missing agent leaves no trace
         busy = self._find_busy()
         if busy is not None:
             with self.read() as connection:
-                same = self.find_begun(connection, config)
+                same = find_begun(connection, config)
             if same is None or same.run_id != busy.number:
                 raise self._build_busy_error(busy)
             return busy
-        return self._start_work(begin, agents)
+        return self._start_work(lambda opened: begin(self, opened, request, config, given), agents)
 
     def resume(
         self,
@@ -169,17 +260,12 @@ class Project(ProjectBase):
             raise self._build_busy_error(busy)
         if found.status in FINISHED:
             raise StateError(f"run {found.run_id} is over ({found.status}); there is nothing to do")
-        circuit = load_circuit(found)
         before = msgspec.convert(found.options, RunConfig)
         agents = {**self._given.get(found.run_id, {}), **_group_by_role(agents)}
-        config, given = self._take_agents(circuit, before, agents)
-        pool = self.build_pool(circuit, config, given)
-
-        def begin(connection: Connection) -> tuple[RunRecord, AgentPool]:
-            set_options(connection, found.run_id, msgspec.to_builtins(config))
-            return find_run(connection, found.run_id), pool
-
-        return self._start_work(begin, agents)
+        config, given = self._take_agents(load_circuit(found), before, agents)
+        return self._start_work(
+            lambda opened: go_on(self, opened, found.run_id, lambda _: config, given=given), agents
+        )
 
     def run(self, run: int | str | None = None) -> Run:
         """Find a run by its number or id; by default, the newest."""
@@ -315,10 +401,10 @@ class Project(ProjectBase):
 
     def _start_work(
         self,
-        begin: Callable[[Connection], tuple[RunRecord, AgentPool]],
+        opening: Callable[[Connection], OpenRun],
         agents: Mapping[str, AgentLike],
     ) -> Run:
-        work = RunWork(self.db, lambda connection, _owned: begin(connection), self.display)
+        work = RunWork(self.db, lambda connection, _owned: opening(connection), self.display)
         number = work.wait_until_begun()
         self._works[number] = work
         self._given[number] = agents

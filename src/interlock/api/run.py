@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from interlock.api.inspect import CaseLife, read_run_status
+from interlock.api.start import OpenRun
 from interlock.api.work import Display, RunResult, describe_run, work_on_run
 from interlock.journal.address import DatabaseAddress, identify
 from interlock.journal.connection import Connection
@@ -22,7 +23,6 @@ from interlock.journal.history import CaseSummary, JournalLine, count_ends, list
 from interlock.journal.ownership import Ownership, own_run
 from interlock.journal.runs import FINISHED, find_run
 from interlock.journal.runs import Run as RunRecord
-from interlock.runtime.agent_pool import AgentPool
 from interlock.runtime.session import RunSession
 from interlock.runtime.settings import RunConfig
 from interlock.system.errors import StateError
@@ -63,17 +63,20 @@ class RunWork:
     def __init__(
         self,
         db: DatabaseAddress,
-        begin: Callable[[Connection, Ownership | None], tuple[RunRecord, AgentPool]],
+        opening: Callable[[Connection, Ownership | None], OpenRun],
         display: Display,
         claimed: Ownership | None = None,
         over: Callable[[], None] = lambda: None,
     ) -> None:
-        """`begin` writes the run down, or finds it, once the database is open for writing; one that
-        was `claimed` before is owned from the start. `over` is called at the end, in the thread."""
+        """Work on the run that `opening` returns once the database is open for writing.
+
+        A run that was `claimed` before is owned from the start. `over` is called at the end, in
+        the thread.
+        """
         self._db = db
         self._claimed = claimed
         self._tell_over = over
-        self._begin = begin
+        self._opening = opening
         self._display = display
         self._changed = threading.Condition()
         self._run_id: int | None = None
@@ -136,7 +139,7 @@ class RunWork:
                 owned = self._claimed
                 if owned is not None:
                     held.enter_context(own_run(connection, owned.run_id, owned))
-                run, pool = self._begin(connection, owned)
+                run, pool, _ = self._opening(connection, owned)
                 with self._changed:
                     self._run_id = run.run_id
                     self._changed.notify_all()

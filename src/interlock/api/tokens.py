@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final
 
-from interlock.api.base import ProjectBase
 from interlock.api.inbox import find_user
+from interlock.api.project import Project
 from interlock.journal import tokens
 from interlock.journal.tokens import SCOPES, Token, list_tokens
 from interlock.system.errors import NoDatabaseError, StoreError, UsageError
@@ -17,7 +17,7 @@ _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@+-]{0,63}", re.ASCII)
 
 
 def create_token(
-    project: ProjectBase, name: str, scopes: Sequence[str], seconds: float | None = None
+    project: Project, name: str, scopes: Sequence[str], seconds: float | None = None
 ) -> tuple[Token, str]:
     """A token of that name that is good for these scopes and, with `seconds`, for so long; and its
     secret, which nobody can look up later."""
@@ -37,7 +37,7 @@ def create_token(
     return tokens.create_token(project.db, name, ordered, by=find_user(), at=at, expires_at=until)
 
 
-def read_tokens(project: ProjectBase) -> list[Token]:
+def read_tokens(project: Project) -> list[Token]:
     """All tokens that ever were, oldest first; the revoked and expired ones too."""
     if not project.has_database:
         return []
@@ -45,12 +45,12 @@ def read_tokens(project: ProjectBase) -> list[Token]:
         return list_tokens(connection)
 
 
-def revoke_token(project: ProjectBase, name: str) -> Token:
+def revoke_token(project: Project, name: str) -> Token:
     """Make a token worthless, for servers that are running too; StateError if there is none."""
     return tokens.revoke_token(project.db, name, _read_clock(project))
 
 
-def check_token(project: ProjectBase, secret: str) -> Token | None:
+def check_token(project: Project, secret: str) -> Token | None:
     """The token of that secret, if it is good now. It is read anew each time: one that is revoked
     opens nothing any more. That it was used is written down, if that can be done now."""
     at = _read_clock(project)
@@ -65,5 +65,5 @@ def check_token(project: ProjectBase, secret: str) -> Token | None:
     return found
 
 
-def _read_clock(project: ProjectBase) -> float:
+def _read_clock(project: Project) -> float:
     return project.clock.now() if project.clock else time.time()

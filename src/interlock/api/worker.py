@@ -27,7 +27,7 @@ from interlock.agents.registry import (
 from interlock.agents.status import AgentStatus, read_agent_status
 from interlock.agents.worker.checkout import CheckoutStore
 from interlock.agents.worker.host import EndedWork, HeldDetails, WorkerHost
-from interlock.api.base import ProjectBase
+from interlock.api.project import Project
 from interlock.engine.circuit import HUMAN
 from interlock.engine.circuit_file import is_valid_name
 from interlock.journal.address import PostgresAddress, beside
@@ -73,7 +73,7 @@ class Worker:
 
     def __init__(
         self,
-        project: ProjectBase,
+        project: Project,
         roles: Mapping[str, str],
         report: Report,
         *,
@@ -154,7 +154,7 @@ class Worker:
         }
 
 
-def list_workers(project: ProjectBase) -> list[WorkerStatus]:
+def list_workers(project: Project) -> list[WorkerStatus]:
     """The workers of the project's database, those that died a while ago too."""
     if not isinstance(project.db, PostgresAddress):
         raise UsageError(f"{project.db} is a file: only a PostgreSQL database has workers")
@@ -233,7 +233,7 @@ def _check_words(roles: Mapping[str, str], labels: Sequence[str]) -> None:
             raise UsageError(f"--label {label}: use letters, digits, '.', '_' and '-'")
 
 
-def _build_context(project: ProjectBase, address: PostgresAddress) -> AgentContext:
+def _build_context(project: Project, address: PostgresAddress) -> AgentContext:
     settings = project.settings
     return AgentContext(
         project=Path(project.path),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 import typer
 
+from interlock.api.start import go_on
 from interlock.api.work import RunResult, load_circuit, work_on_run
 from interlock.cli.app import DefaultVerb, ExitCode, app, exit_with
 from interlock.cli.delivery_board import show_board
@@ -168,7 +169,7 @@ def resume_run(
 ) -> None:
     """Continue a delivery, show its board, and write its report."""
     with project.write() as connection:
-        found, pool = project.reopen_run(connection, run_id, flags.change_config)
+        found, pool, _ = go_on(project, connection, run_id, flags.change_config)
         _work_on(project, connection, found.run_id, pool, waits, json=json)
 
 

@@ -13,6 +13,7 @@ import msgspec
 import typer
 
 from interlock.api.inbox import find_user
+from interlock.api.start import go_on
 from interlock.cli.app import ExitCode, app, exit_for, exit_with
 from interlock.cli.options import (
     DispatchFlags,
@@ -318,7 +319,7 @@ def resume_run(
     from interlock.rca.knowledge.suites import find_suite
 
     with project.write() as connection:
-        _, pool = project.reopen_run(connection, run_id, flags.change_config)
+        _, pool, _ = go_on(project, connection, run_id, flags.change_config)
         suite = find_suite(connection, run_id=run_id)
         if suite is None:
             raise StateError(f"run {run_id} has no suite; 'interlock doctor --deep' says why")

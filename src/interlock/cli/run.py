@@ -39,6 +39,7 @@ from interlock.system.errors import StateError
 from interlock.system.text import plural
 
 if TYPE_CHECKING:
+    from interlock.api.circuits import Circuit
     from interlock.api.project import Project
     from interlock.api.records import RunRecord
     from interlock.api.work import RunResult
@@ -69,32 +70,31 @@ def run(
 ) -> None:
     """Run cases through a circuit. Run it again after a stop or crash to continue."""
     from interlock.api.circuits import Circuit
+    from interlock.api.start import begin, check_detach, configure, read_request, work_here
     from interlock.runtime.circuits import read_case_file
 
     start_observing(log, metrics)
     project = open_project(db)
+    if detach:
+        check_detach(project)
     own = Circuit.load(circuit, project.path)
-    thresholds = read_thresholds(sets or ())
-    project.prepare_circuit(own, thresholds)
-
-    def tell_resumed(run: "RunRecord") -> None:
-        notice = f"continuing run {run.run_id}, which is unfinished (--new starts another)"
-        if own.bundle.encode() != run.text:
-            notice += "; the circuit has changed since, the run keeps the one it began with"
-        echo_note(notice)
-
-    result = project.run_cases(
-        own,
-        read_case_file(cases),
-        source=str(cases),
-        thresholds=thresholds,
-        change=flags.change_config,
-        new=new,
-        detach=detach,
-        resumed=tell_resumed,
-        **waits.choices,
-    )
+    changed, changes = project.prepare_circuit(own, read_thresholds(sets or ()))
+    request = read_request(changed, changes, read_case_file(cases), str(cases), new=new)
+    config = flags.change_config(configure(project, request))
+    project.build_pool(changed.source.circuit, config)  # a missing agent leaves no trace
+    with project.write() as connection:
+        opened = begin(project, connection, request, config)
+        if opened.existed:
+            _note_resumed(opened.run, own)
+        result = work_here(project, connection, opened, detach=detach, **waits.choices)
     _report(project, result, json=json)
+
+
+def _note_resumed(run: "RunRecord", own: "Circuit") -> None:
+    notice = f"continuing run {run.run_id}, which is unfinished (--new starts another)"
+    if own.bundle.encode() != run.text:
+        notice += "; the circuit has changed since, the run keeps the one it began with"
+    echo_note(notice)
 
 
 @app.command()
@@ -111,18 +111,19 @@ def resume(
     json: Json = False,
 ) -> None:
     """Continue a run. One that was stopped or killed, is waiting, or ran out of budget."""
+    from interlock.api.start import check_detach, go_on, work_here
+
     start_observing(log, metrics)
     project = open_project(db)
+    if detach:
+        check_detach(project)
     found = project.run(run_id)
     if (resume_run := find_resume(found.circuit)) is not None:
         resume_run(project, found.number, flags, waits, json=json)
         return
-    result = project.continue_run(
-        found.number,
-        flags.change_config,
-        detach=detach,
-        **waits.choices,
-    )
+    with project.write() as connection:
+        opened = go_on(project, connection, found.number, flags.change_config)
+        result = work_here(project, connection, opened, detach=detach, **waits.choices)
     _report(project, result, json=json)
 
 
