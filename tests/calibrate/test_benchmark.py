@@ -18,8 +18,7 @@ from interlock.calibrate.scorecard import read_calibration as read
 from interlock.calibrate.text import render_comparison_text, render_scorecard_text
 from interlock.calibrate.tune import tune
 from interlock.calibrate.work import CampaignWork
-from interlock.runtime.application import Application, find_application
-from interlock.runtime.benchmark import AnyBenchmark
+from interlock.runtime.benchmark import AnyBenchmark, find_benchmarks
 from interlock.system.errors import StateError
 
 SUMS: AnyBenchmark = SumsBenchmark()
@@ -89,9 +88,8 @@ def test_a_campaign_runs_it_from_the_plan_to_other_thresholds(tmp_path: Path) ->
     assert (tuned.held_out.right, tuned.held_out.known) == (4, 4)
 
 
-def test_an_application_has_no_benchmark_unless_it_brings_one() -> None:
-    assert Application("plain").benchmark is None
-    assert find_application("rca").benchmark is not None
+def test_benchmarks_are_found_by_their_circuit() -> None:
+    assert list(find_benchmarks()) == ["rca"]
 
 
 def test_an_application_is_loaded_without_its_benchmark() -> None:

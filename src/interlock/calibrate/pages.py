@@ -5,6 +5,7 @@ are found by looking for them are read, whatever an address says.
 """
 
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import lru_cache
 from hashlib import blake2b
 from pathlib import Path
@@ -15,8 +16,7 @@ from jinja2 import PackageLoader
 from litestar import Response, get
 
 from interlock.api.project import Project
-from interlock.runtime.application import find_application, list_applications
-from interlock.runtime.benchmark import AnyBenchmark
+from interlock.runtime.benchmark import AnyBenchmark, find_benchmarks
 from interlock.system.errors import InterlockError, NotFoundError
 from interlock.web.api.routes import reading
 from interlock.web.app import NavLink, Section, Window
@@ -114,13 +114,9 @@ def _read(path: Path, _changed_at: float) -> "tuple[Calibration, AnyBenchmark] |
     """The calibration in a file, kept until the file changes; None if no benchmark knows it."""
     from interlock.calibrate.scorecard import read_calibration
 
-    for name in list_applications():
-        benchmark = find_application(name).benchmark
-        if benchmark is not None:
-            try:
-                return read_calibration(path, benchmark.result_type), benchmark
-            except InterlockError:
-                continue
+    for benchmark in find_benchmarks().values():
+        with suppress(InterlockError):
+            return read_calibration(path, benchmark.result_type), benchmark
     return None
 
 

@@ -120,13 +120,15 @@ app.add_typer(calibrate)
 
 
 def find_benchmark() -> "AnyBenchmark":
-    """The benchmark of the circuit that is calibrated."""
-    from interlock.runtime.application import find_application
+    """Return the benchmark of the circuit that is calibrated."""
+    from interlock.runtime.benchmark import find_benchmarks
 
-    found = find_application(CIRCUIT).benchmark
-    if found is None:
-        raise SourceError(f"the application {CIRCUIT!r} has no benchmark")
-    return found
+    found = find_benchmarks()
+    if CIRCUIT not in found:
+        raise SourceError(
+            f"no installed package has scenarios for {CIRCUIT!r}: pip install interlock-rca"
+        )
+    return found[CIRCUIT]
 
 
 @calibrate.command()

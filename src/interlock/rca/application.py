@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
@@ -39,9 +39,6 @@ from interlock.runtime.settings import Settings
 from interlock.signals.batch import Briefing, Phase
 from interlock.system.clock import Clock
 from interlock.system.errors import SourceError
-
-if TYPE_CHECKING:
-    from interlock.rca.calibration.benchmark import RcaBenchmark
 
 BASIC = "basic"
 """The word that names the built-in analyst."""
@@ -81,12 +78,6 @@ class Rca(Application):
 
     prompt_names = PARAMETER_NAMES
     audits = KNOWLEDGE_RULES
-
-    @property
-    def benchmark(self) -> "RcaBenchmark":
-        from interlock.rca.calibration.benchmark import RcaBenchmark
-
-        return RcaBenchmark()
 
     def default_config(self, settings: Settings, project: Path) -> dict[str, Any]:
         tables = settings.read_tables(RcaTables)

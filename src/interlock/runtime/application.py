@@ -31,7 +31,6 @@ from interlock.system.errors import SourceError
 
 if TYPE_CHECKING:
     from interlock.journal.audit import AuditRules
-    from interlock.runtime.benchmark import AnyBenchmark
     from interlock.runtime.settings import Settings
 
 GROUP = "interlock.applications"
@@ -175,11 +174,6 @@ class Application:
     def __init__(self, name: str) -> None:
         """The name is the circuit's, and the entry point's."""
         self.name = name
-
-    @property
-    def benchmark(self) -> "AnyBenchmark | None":
-        """How agents are measured on this circuit, if the application knows."""
-        return None
 
     def default_config(self, settings: "Settings", project: Path) -> dict[str, Any]:
         """What a new run is begun with, as the project's settings have it. Stored with the run."""

@@ -6,6 +6,8 @@ measures asks through these types and never learns what the cases are about.
 """
 
 from collections.abc import Callable, Hashable, Mapping, Sequence, Sized
+from functools import cache
+from importlib import metadata
 from pathlib import Path
 from typing import Any, Generic, Literal, NamedTuple, Protocol, Self, TypeVar, runtime_checkable
 
@@ -357,3 +359,13 @@ class Benchmark(Protocol[ScenarioT, ResultT]):
 
 AnyBenchmark = Benchmark[Any, Any]
 """A benchmark whose cases are nobody's business."""
+
+GROUP = "interlock.benchmarks"
+"""A circuit, and the class of its benchmark."""
+
+
+@cache
+def find_benchmarks() -> Mapping[str, AnyBenchmark]:
+    """Return the benchmarks that installed packages bring, by their circuit."""
+    entries = sorted(metadata.entry_points(group=GROUP))
+    return {entry.name: entry.load()() for entry in entries}
