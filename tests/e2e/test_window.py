@@ -131,7 +131,7 @@ def test_axe_finds_nothing_on_what_an_analysis_shows(tmp_path: Path) -> None:
 
 def test_a_run_is_seen_to_move(world: World, browser: Browser) -> None:
     with browser.open("/runs/1") as page:
-        place = page.locator('[data-place="approve"] .count text')
+        place = page.locator('[data-place="approve"] .count')
         playwright.expect(place).to_have_text("2")
         row = page.locator("tr", has=page.get_by_role("link", name="one", exact=True))
         playwright.expect(row.locator('[data-cell="word"]')).to_have_text("waits for you")

@@ -6,7 +6,6 @@ case's whole life, `inbox` what waits for people, `changes` what is new.
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import Final
 
 import msgspec
 
@@ -16,8 +15,6 @@ from interlock.agents.status import AgentStatus, read_agent_status
 from interlock.api.inspect import list_low_limits, list_paused_dispatches, list_rate_limits
 from interlock.engine.case import OPEN
 from interlock.engine.circuit import HUMAN, Circuit
-from interlock.engine.draw_svg import render_svg
-from interlock.engine.layout import Picture, lay_out
 from interlock.engine.schedule import Spent
 from interlock.journal.address import DatabaseAddress
 from interlock.journal.browse import (
@@ -70,7 +67,6 @@ __all__ = [
     "read_run_view",
     "read_today",
 ]
-_MOST_DRAWINGS: Final = 32
 
 
 class CaseLine(msgspec.Struct, frozen=True):
@@ -160,32 +156,6 @@ def open_circuit(run: Run) -> Circuit:
 def _open_circuit(text: str, thresholds: bytes) -> Circuit:
     bundle = msgspec.json.decode(text, type=Bundle)
     return bundle.open().circuit.with_thresholds(msgspec.json.decode(thresholds))
-
-
-def draw_circuit(circuit: Circuit) -> tuple[str, Picture]:
-    """The circuit as SVG for a page, and its layout. Thresholds do not change it: the drawing is
-    kept by what leads where."""
-    key = msgspec.json.encode(
-        [
-            circuit.name,
-            circuit.start,
-            [[step.name, step.role, step.writes] for step in circuit.steps.values()],
-            [[rule.id, rule.at, rule.on, rule.to, rule.detour] for rule in circuit.rules],
-            list(circuit.ends.items()),
-            circuit.otherwise.to if circuit.otherwise else None,
-        ]
-    )
-    found = _DRAWINGS.get(key)
-    if found is None:
-        picture = lay_out(circuit)
-        found = (render_svg(picture, circuit.name, styled=False), picture)
-        while len(_DRAWINGS) >= _MOST_DRAWINGS:
-            _DRAWINGS.pop(next(iter(_DRAWINGS)))
-        _DRAWINGS[key] = found
-    return found
-
-
-_DRAWINGS: dict[bytes, tuple[str, Picture]] = {}
 
 
 def list_case_lines(

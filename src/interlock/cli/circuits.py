@@ -2,7 +2,7 @@
 
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 import typer
@@ -60,21 +60,13 @@ def show(name: CircuitName, json: Json = False) -> None:
 
 
 @circuit.command()
-def draw(
-    name: CircuitName,
-    format: Annotated[  # noqa: A002 - the flag's name
-        Literal["mermaid", "svg"], typer.Option("--format", help="mermaid or svg.")
-    ] = "mermaid",
-    json: Json = False,
-) -> None:
-    """Draw a circuit as a Mermaid flowchart, or as the picture that the window shows."""
+def draw(name: CircuitName, json: Json = False) -> None:
+    """Draw a circuit as a Mermaid flowchart."""
     from interlock.engine.draw import draw as draw_mermaid
-    from interlock.engine.draw_svg import draw_svg
 
-    circuit = _load_circuit(name).circuit
-    picture = draw_mermaid(circuit) if format == "mermaid" else draw_svg(circuit)
+    picture = draw_mermaid(_load_circuit(name).circuit)
     if json:
-        echo_json({format: picture})
+        echo_json({"mermaid": picture})
     else:
         echo(picture.rstrip())
 

@@ -5,15 +5,14 @@ from typing import Final
 
 import msgspec
 from litestar import Response, get
-from markupsafe import Markup
 
 from interlock.api.agents import list_agent_clis, list_alive, list_asked, list_records
-from interlock.api.browse import draw_circuit
 from interlock.api.circuits import Circuit, CircuitInfo, list_circuits, verify_once
 from interlock.api.worker import WorkerStatus, list_workers
 from interlock.engine.draw import draw_text
 from interlock.system.errors import InterlockError, NotFoundError
 from interlock.web.app import Window
+from interlock.web.circuit_map import map_circuit
 
 _RUNS_LOOKED_AT: Final = 100
 
@@ -49,16 +48,13 @@ def show_circuit(window: Window, name: str) -> Response[str]:
     if name not in known:  # a path, for instance: pages show what the project and packages have
         raise NotFoundError(f"there is no circuit {name[:80]!r}; 'interlock circuit list' has them")
     circuit = Circuit.load(name, window.project.path)
-    svg, picture = draw_circuit(circuit.source.circuit)
     return window.render(
         "circuit.html",
         title=f"Circuit {name}",
         path="/circuits",
         info=known[name],
         circuit=circuit.source.circuit,
-        svg=Markup(svg),  # noqa: S704 - drawn by us, and every name in it is escaped
-        wide=picture.width > 1400,
-        notes=picture.notes,
+        map=map_circuit(circuit.source.circuit),
         report=verify_once(circuit),
         table=draw_text(circuit.source.circuit),
     )

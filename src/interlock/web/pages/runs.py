@@ -6,12 +6,10 @@ from urllib.parse import urlencode
 import msgspec
 from litestar import Request, Response, get
 from litestar.response import Redirect
-from markupsafe import Markup
 
 from interlock.api.browse import (
     CaseFilter,
     SortKey,
-    draw_circuit,
     find_case_no,
     list_case_lines,
     read_run_view,
@@ -19,6 +17,7 @@ from interlock.api.browse import (
 from interlock.system.errors import NotFoundError
 from interlock.web.app import Window
 from interlock.web.case_overview import show_names
+from interlock.web.circuit_map import map_circuit
 from interlock.web.live import count_by_place
 
 _PER_PAGE: Final = 100
@@ -45,15 +44,12 @@ def show_run(request: Request[Any, Any, Any], window: Window, run_id: int) -> Re
             at=window.now(),
         )
         names = show_names(connection, view.run, [line.row.case_no for line in lines])
-    svg, picture = draw_circuit(view.circuit)
     return window.render(
         "run.html",
         title=f"Run {run_id}: {view.circuit.name}",
         path="/runs",
         view=view,
-        svg=Markup(svg),  # noqa: S704 - drawn by us, and every name in it is escaped
-        wide=picture.width > 1400,
-        notes=picture.notes,
+        map=map_circuit(view.circuit),
         counts=count_by_place(view.places),
         lines=lines,
         names=names,

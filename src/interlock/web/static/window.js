@@ -73,39 +73,33 @@ function refreshSoon(gap, only) {
   }, wait);
 }
 
-// Counts on the circuit change, and show it; the circuit does not move.
+// Counts on the circuit show that they changed.
 const isStill = window.matchMedia("(prefers-reduced-motion: reduce)");
 function showPlaces(places) {
-  const graph = one("[data-graph]");
-  if (!graph) return;
-  for (const node of all("[data-place]", graph)) {
-    const [there, asked, stuck] = places[node.dataset.place] ?? [0, 0, 0];
-    const count = one(".count", node), label = one(".count text", node);
+  for (const place of all("[data-map] [data-place]")) {
+    const [there, asked, stuck] = places[place.dataset.place] ?? [0, 0, 0];
+    const count = one(".count", place);
     const number = there + stuck;
     count.classList.toggle("some", number > 0);
-    node.classList.toggle("stuck", stuck > 0);
+    place.classList.toggle("stuck", stuck > 0);
     const text = number > 9999 ? `${Math.round(number / 1000)}k` : String(number);
-    if (label.textContent !== text) {
-      label.textContent = text;
+    if (count.textContent !== text) {
+      count.textContent = text;
       if (!isStill.matches) count.animate([{ opacity: 0.25 }, { opacity: 1 }], 700);
     }
-    const title = one("title", node);
-    title.dataset.name ??= title.textContent;
-    title.textContent = number ? `${title.dataset.name}: ${number}${asked ? `, ${asked} asked` : ""}${stuck ? `, ${stuck} stuck` : ""}` : title.dataset.name;
+    const parts = number ? [`: ${number}`, asked ? `${asked} asked` : "", stuck ? `${stuck} stuck` : ""] : [];
+    place.title = place.dataset.place + parts.filter(Boolean).join(", ");
   }
 }
 const counts = one("#place-counts");
 if (counts) showPlaces(JSON.parse(counts.textContent));
-for (const graph of all("[data-graph]")) {
-  const start = one(".node.start", graph)?.getBoundingClientRect();
-  if (start) graph.scrollLeft += start.x - graph.getBoundingClientRect().x - graph.clientWidth / 2;
-  graph.addEventListener("pointerover", (event) => {
-    const node = event.target.closest?.("[data-place]");
-    for (const edge of all(".edge", graph)) {
-      edge.classList.toggle("lit", Boolean(node) && (edge.dataset.from === node.dataset.place || edge.dataset.to === node.dataset.place));
-    }
+for (const map of all("[data-map]")) {
+  map.addEventListener("pointerover", (event) => {
+    const from = event.target.closest?.("[data-to], [data-place]");
+    const to = new Set(from ? [from, ...all("[data-to]", from)].map((each) => each.dataset.to) : []);
+    for (const place of all("[data-place]", map)) place.classList.toggle("lit", to.has(place.dataset.place));
   });
-  graph.addEventListener("click", (event) => {
+  map.addEventListener("click", (event) => {
     const node = event.target.closest?.("[data-place]");
     const select = one("#step");
     if (!node || !select) return;
