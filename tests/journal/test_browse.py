@@ -10,7 +10,7 @@ from interlock.api.changes import ChangeReader
 from interlock.journal.address import DatabaseAddress
 from interlock.journal.browse import (
     CaseFilter,
-    CaseRow,
+    CostedCase,
     PlaceCount,
     SortKey,
     count_places,
@@ -38,7 +38,7 @@ def world(tmp_path: Path, db: DatabaseAddress) -> World:
     return made
 
 
-def rows(world: World, wanted: CaseFilter, offset: int = 0) -> tuple[list[CaseRow], int]:
+def rows(world: World, wanted: CaseFilter, offset: int = 0) -> tuple[list[CostedCase], int]:
     with world.reading() as connection:
         return list_case_rows(connection, 1, wanted, limit=1, offset=offset)
 

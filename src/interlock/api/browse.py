@@ -5,7 +5,6 @@ case's whole life, `inbox` what waits for people, `changes` what is new.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
 from typing import Final
 
 import msgspec
@@ -14,6 +13,7 @@ from interlock.agents.queries import list_open_queries
 from interlock.agents.registry import agents_folder
 from interlock.agents.status import AgentStatus, read_agent_status
 from interlock.api.inspect import list_low_limits, list_paused_dispatches, list_rate_limits
+from interlock.api.work import load_circuit
 from interlock.engine.case import OPEN
 from interlock.engine.circuit import HUMAN, Circuit
 from interlock.engine.draw_svg import render_svg
@@ -22,7 +22,7 @@ from interlock.engine.schedule import Spent
 from interlock.journal.address import DatabaseAddress
 from interlock.journal.browse import (
     CaseFilter,
-    CaseRow,
+    CostedCase,
     PlaceCount,
     RunGlance,
     SortKey,
@@ -45,7 +45,6 @@ from interlock.journal.runs import FINISHED, Run, find_run
 from interlock.journal.usage import sum_role_usage
 from interlock.runtime.application import find_application
 from interlock.runtime.case_overview import CaseOverview, Item, Passage
-from interlock.runtime.circuits import Bundle
 from interlock.runtime.settings import RunConfig, open_queries
 from interlock.system.time import find_local_day, format_clock_time
 
@@ -53,7 +52,7 @@ __all__ = [
     "CaseFilter",
     "CaseLine",
     "CaseOverview",
-    "CaseRow",
+    "CostedCase",
     "Item",
     "Passage",
     "PlaceCount",
@@ -76,7 +75,7 @@ _MOST_DRAWINGS: Final = 32
 class CaseLine(msgspec.Struct, frozen=True):
     """A case, who works on it, how that one stands, and why."""
 
-    row: CaseRow
+    row: CostedCase
     agent: str
     word: str
     """`working`, `idle`, `human`, `rate-limited`, `queued`, `resting`, …; its end once it is
@@ -106,18 +105,13 @@ class RunView(msgspec.Struct, frozen=True):
         return self.status in FINISHED
 
 
-def read_status(status: str, run_id: int, writers: Writers) -> str:
-    """The status of a run. The journal cannot know that the process at work has died."""
-    return "interrupted" if status == "running" and writers.find(run_id) is None else status
-
-
 def list_run_glances(
     db: DatabaseAddress, connection: Connection, *, limit: int, before: int = 0
 ) -> list[RunGlance]:
     """The newest runs, each with the status it has now."""
     writers = find_writers(db)
     return [
-        msgspec.structs.replace(each, status=read_status(each.status, each.run_id, writers))
+        msgspec.structs.replace(each, status=writers.find_status(each.run_id, each.status))
         for each in list_glances(connection, limit=limit, before=before)
     ]
 
@@ -130,9 +124,9 @@ def read_run_view(db: DatabaseAddress, connection: Connection, run_id: int, at: 
     return RunView(
         run=run,
         glance=glance,
-        status=read_status(run.status, run_id, writers),
+        status=writers.find_status(run_id, run.status),
         writer=_find_writer(connection, run, writers),
-        circuit=open_circuit(run),
+        circuit=load_circuit(run),
         config=msgspec.convert(run.options, RunConfig),
         places=tuple(count_places(connection, run_id)),
         low_limits=tuple(list_low_limits(connection, run, at)),
@@ -148,18 +142,6 @@ def _find_writer(connection: Connection, run: Run, writers: Writers) -> Writer |
         return None
     is_elsewhere = writers.of_all and run.status != "running" and has_running(connection)
     return None if is_elsewhere else writers.find(run.run_id)
-
-
-def open_circuit(run: Run) -> Circuit:
-    """The circuit of a run; kept, since reading one takes longer than all the rest."""
-    thresholds = msgspec.json.encode(run.options.get("thresholds", {}))
-    return _open_circuit(run.text, thresholds)
-
-
-@lru_cache(maxsize=32)
-def _open_circuit(text: str, thresholds: bytes) -> Circuit:
-    bundle = msgspec.json.decode(text, type=Bundle)
-    return bundle.open().circuit.with_thresholds(msgspec.json.decode(thresholds))
 
 
 def draw_circuit(circuit: Circuit) -> tuple[str, Picture]:
@@ -214,7 +196,7 @@ def describe_cases(
     status: str,
     config: RunConfig,
     ends: Mapping[str, bool],
-    rows: Iterable[CaseRow],
+    rows: Iterable[CostedCase],
     agents: Sequence[AgentStatus],
     pauses: Mapping[int, Pause],
     at: float,
@@ -229,14 +211,14 @@ def describe_cases(
     ]
 
 
-def _describe_end(row: CaseRow, ends: Mapping[str, bool]) -> CaseLine:
+def _describe_end(row: CostedCase, ends: Mapping[str, bool]) -> CaseLine:
     return CaseLine(row, "", row.end or row.status, row.reason, healthy=bool(ends.get(row.end)))
 
 
 def _describe_case(
     status: str,
     config: RunConfig,
-    row: CaseRow,
+    row: CostedCase,
     alive: Mapping[int, AgentStatus],
     pauses: Mapping[int, Pause],
     at: float,

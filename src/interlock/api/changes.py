@@ -14,10 +14,9 @@ from interlock.api.browse import (
     CaseLine,
     count_open_questions,
     describe_cases,
-    open_circuit,
-    read_status,
 )
 from interlock.api.inspect import list_paused_dispatches
+from interlock.api.work import load_circuit
 from interlock.engine.case import Usage
 from interlock.journal.address import DatabaseAddress
 from interlock.journal.browse import (
@@ -187,7 +186,7 @@ class ChangeReader:
         running = list_statuses(connection, FINISHED)
         self._writers = find_writers(self._db)
         statuses = {
-            number: read_status(status, number, self._writers) for number, status in running.items()
+            number: self._writers.find_status(number, status) for number, status in running.items()
         }
         for number in {*statuses, *self._statuses}:
             if statuses.get(number) != self._statuses.get(number):
@@ -208,7 +207,7 @@ class ChangeReader:
             if not found:
                 continue
             glance = found[0]
-            status = read_status(glance.status, run_id, self._writers)
+            status = self._writers.find_status(run_id, glance.status)
             some = list(dict.fromkeys(numbers))
             rows = find_case_rows(connection, some[:MOST_CHANGED])
             pauses = list_paused_dispatches(connection, run_id, at)
@@ -231,7 +230,7 @@ class ChangeReader:
         if run_id not in self._ends:
             self._ends[run_id] = {}
             with suppress(InterlockError, msgspec.MsgspecError):
-                self._ends[run_id] = open_circuit(find_run(connection, run_id, brief=True)).ends
+                self._ends[run_id] = load_circuit(find_run(connection, run_id, brief=True)).ends
         return self._ends[run_id]
 
     def _sum_costs(self, connection: Connection, run_id: int) -> Usage:

@@ -32,7 +32,6 @@ from interlock.agents.queries import (
     list_open_queries,
     write_reply,
 )
-from interlock.api.browse import open_circuit
 from interlock.api.work import load_circuit
 from interlock.engine.circuit import ARTIFACT, HUMAN, Circuit, Step
 from interlock.journal.address import DatabaseAddress
@@ -490,7 +489,7 @@ def _list_gates(connection: Connection) -> list[Question]:
 def _load_circuit(connection: Connection, run_id: int) -> Circuit | None:
     """None if it cannot be read any more: its questions are shown all the same."""
     try:
-        return open_circuit(find_run(connection, run_id, brief=True))
+        return load_circuit(find_run(connection, run_id, brief=True))
     except InterlockError:
         return None
 

@@ -33,6 +33,7 @@ from interlock.journal.history import (
     RefusalRecord,
     compute_digest,
     count_ends,
+    count_ends_of_runs,
     find_case,
     list_cases,
     list_dispatches,
@@ -40,7 +41,7 @@ from interlock.journal.history import (
     list_refusals,
 )
 from interlock.journal.journal import Pause
-from interlock.journal.ownership import Writer, Writers
+from interlock.journal.ownership import Writer
 from interlock.journal.runs import (
     FINISHED,
     LoadedCase,
@@ -241,9 +242,11 @@ def list_overviews(db: DatabaseAddress) -> list[RunOverview]:
     """All runs of a database, oldest first."""
     writers = find_writers(db)
     with open_reader(db) as connection:
+        runs = list_runs(connection)
+        ends = count_ends_of_runs(connection, [run.run_id for run in runs])
         return [
-            RunOverview(run, read_run_status(run, writers), count_ends(connection, run.run_id))
-            for run in list_runs(connection)
+            RunOverview(run, writers.find_status(run.run_id, run.status), ends[run.run_id])
+            for run in runs
         ]
 
 
@@ -256,7 +259,7 @@ def read_standing(
         circuit, cases = load_circuit(run), list_cases(connection, run.run_id)
         notable = [case for case in cases if not circuit.ends.get(case.end)]
         writers = find_writers(db)
-        status = read_run_status(run, writers)
+        status = writers.find_status(run.run_id, run.status)
         agents = _list_agents(db) if status == "running" else []
         return RunStanding(
             run=run,
@@ -272,12 +275,6 @@ def read_standing(
             agents=[each for each in agents if each.run_id == run.run_id],
             digest=compute_digest(connection, run.run_id),
         )
-
-
-def read_run_status(run: Run, writers: Writers) -> str:
-    """The run's status. The journal cannot know that the process at work has died."""
-    is_dead = run.status == "running" and writers.find(run.run_id) is None
-    return "interrupted" if is_dead else run.status
 
 
 def read_digest(db: DatabaseAddress, run_id: int) -> str:
@@ -301,7 +298,8 @@ class JournalReader:
     def read_status(self) -> str:
         """How the run stands now."""
         with open_reader(self._db) as connection:
-            return read_run_status(find_run(connection, self.run_id), find_writers(self._db))
+            run = find_run(connection, self.run_id, brief=True)
+            return find_writers(self._db).find_status(run.run_id, run.status)
 
     def read(self) -> list[JournalLine | RefusalRecord]:
         """What was written since the last call, at first everything: decisions, and answers that

@@ -5,12 +5,13 @@ from typing import Final
 
 import msgspec
 
-from interlock.api.browse import open_circuit
 from interlock.api.inbox import Question, list_questions
+from interlock.api.work import load_circuit
 from interlock.engine.circuit import Step
 from interlock.journal.address import DatabaseAddress
-from interlock.journal.browse import list_families, list_needs
+from interlock.journal.browse import list_needs
 from interlock.journal.database import open_reader
+from interlock.journal.history import list_families
 from interlock.journal.runs import Run, find_run
 from interlock.runtime.application import QuestionGroup, find_application
 from interlock.system.errors import InterlockError
@@ -127,7 +128,7 @@ def _group_entries(
 def _list_steps(run: Run) -> Iterable[Step]:
     """The steps of a run's circuit; none if it cannot be read any more."""
     try:
-        return open_circuit(run).steps.values()
+        return load_circuit(run).steps.values()
     except InterlockError:
         return ()
 

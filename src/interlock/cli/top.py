@@ -12,6 +12,7 @@ from interlock.cli.app import app
 from interlock.cli.output import Db, Json, echo, echo_json, open_project
 from interlock.system.errors import SourceError
 from interlock.system.text import align_columns, plural, shorten
+from interlock.system.time import format_age
 
 if TYPE_CHECKING:
     from interlock.agents.status import AgentStatus
@@ -210,14 +211,6 @@ def format_snapshot(found: TopSnapshot) -> Iterator[str]:
             yield ""
             yield title
             yield from align_columns(head, rows)
-
-
-def format_age(seconds: float) -> str:
-    seconds = max(0, round(seconds))
-    for size, unit in ((86400, "d"), (3600, "h"), (60, "m")):
-        if seconds >= size:
-            return f"{seconds // size} {unit}"
-    return f"{seconds} s"
 
 
 def _encode(found: TopSnapshot) -> dict[str, Any]:

@@ -21,13 +21,17 @@ from interlock.journal.connection import (
     is_row_id,
     raw_connection,
 )
-from interlock.journal.journal import read_blob
+from interlock.journal.history import (
+    MOST_NAMED,
+    CaseSummary,
+    count_ends_of_runs,
+    find_cases,
+    state_field,
+)
 from interlock.system.errors import NotFoundError
 
-_MOST_NAMED: Final = 500
 _MOST_FOUND: Final = 20_000
-"""Cases that one statement can name."""
-"""Numbers in one statement; databases have a limit."""
+"""Cases that one search can name."""
 _LOOK_BACK: Final = 512
 """How far back changes are looked for again where several processes write: numbers are taken before
 they are committed."""
@@ -93,27 +97,23 @@ class CaseFilter(msgspec.Struct, frozen=True):
     """Cases that fit the text by another name."""
 
 
-class CaseRow(msgspec.Struct, frozen=True):
-    """A case as a table shows it."""
+class CostedCase(CaseSummary, frozen=True):
+    """A case, and what it has cost."""
 
-    case_no: int
-    case_id: str
-    run_id: int
-    status: str
-    step: str
-    attempt: int
-    end: str
-    reason: str
-    dispatch_id: int | None
-    role: str
-    """Who is asked, if anybody is."""
-    since: float
-    """When they were asked; 0 if nobody is."""
-    needs: tuple[str, ...]
-    tokens: int
-    money: float
-    moved_at: float
+    tokens: int = 0
+    money: float = 0.0
+    moved_at: float = 0.0
     """When it was last decided about; 0 if never."""
+
+    @property
+    def reason(self) -> str:
+        """Why it is stuck, or came to its end; empty if nothing is to be said."""
+        return self.state.reason
+
+    @property
+    def attempt(self) -> int:
+        """How often it has come to its step."""
+        return self.state.visits.get(self.step, 0)
 
 
 class Position(msgspec.Struct, frozen=True):
@@ -143,13 +143,13 @@ def list_glances(
     query = "select run_id, circuit, source, status, created_at, changed_at, options from runs"
     given: list[Any] = []
     if only:
-        given = [each for each in only if is_row_id(each)][:_MOST_NAMED]
+        given = [each for each in only if is_row_id(each)][:MOST_NAMED]
         query += f" where run_id in ({_marks(given)})"
     elif before:
         query, given = f"{query} where run_id < ?", [before if is_row_id(before) else 0]
     rows = raw.execute(f"{query} order by run_id desc limit ?", (*given, limit)).fetchall()
     numbers = [] if brief else [row[0] for row in rows]
-    ends, costs = _count_ends(raw, numbers), _sum_runs(raw, numbers)
+    ends, costs = count_ends_of_runs(connection, numbers), _sum_runs(raw, numbers)
     return [
         RunGlance(
             run_id=run_id,
@@ -159,23 +159,11 @@ def list_glances(
             created_at=created_at,
             changed_at=changed_at,
             options=msgspec.json.decode(options),
-            ends=ends.get(run_id, Counter()),
+            ends=ends[run_id],
             cost=costs.get(run_id, NOTHING),
         )
         for run_id, circuit, source, status, created_at, changed_at, options in rows
     ]
-
-
-def _count_ends(raw: RawConnection, numbers: Sequence[int]) -> dict[int, Counter[str]]:
-    found: dict[int, Counter[str]] = {}
-    if numbers:
-        query = (
-            f"select c.run_id, c.status, {_end(raw)}, count(*) from cases c"
-            f" where c.run_id in ({_marks(numbers)}) group by 1, 2, 3"
-        )
-        for run_id, status, end, count in raw.execute(query, list(numbers)):
-            found.setdefault(run_id, Counter())[end or status] += count
-    return found
 
 
 def _sum_runs(raw: RawConnection, numbers: Sequence[int]) -> dict[int, Usage]:
@@ -221,7 +209,7 @@ def count_places(connection: Connection, run_id: int) -> list[PlaceCount]:
 
 def list_case_rows(
     connection: Connection, run_id: int, wanted: CaseFilter, *, limit: int, offset: int = 0
-) -> tuple[list[CaseRow], int]:
+) -> tuple[list[CostedCase], int]:
     """Some cases of a run in order, and how many there are in all."""
     raw = raw_connection(connection)
     where, given = _build_where(raw, wanted)
@@ -280,48 +268,27 @@ def _build_order(raw: RawConnection, wanted: CaseFilter, run_id: int) -> tuple[s
     return columns[wanted.sort], []
 
 
-def find_case_rows(connection: Connection, numbers: Sequence[int]) -> list[CaseRow]:
-    """These cases, in no particular order."""
-    raw = raw_connection(connection)
+def find_case_rows(connection: Connection, numbers: Sequence[int]) -> list[CostedCase]:
+    """Return these cases, in no particular order."""
     return [
         row
-        for start in range(0, len(numbers), _MOST_NAMED)
-        for row in _read_rows(raw, numbers[start : start + _MOST_NAMED])
+        for start in range(0, len(numbers), MOST_NAMED)
+        for row in _read_rows(connection, numbers[start : start + MOST_NAMED])
     ]
 
 
-def _read_rows(raw: RawConnection, numbers: Sequence[int]) -> Iterator[CaseRow]:
-    marks = _marks(numbers)
-    costs = {row[0]: row[1:] for row in raw.execute(_COSTS % marks, list(numbers))}
-    rows = raw.execute(
-        "select c.case_no, c.case_id, c.run_id, c.status, c.step, c.dispatch_id, c.needs,"
-        f" {_field(raw, 'end')}, {_field(raw, 'reason')}, {_field(raw, 'visits')},"
-        " coalesce(d.role, ''), coalesce(d.at, 0.0)"
-        " from cases c left join dispatches d on d.dispatch_id = c.dispatch_id"
-        f" where c.case_no in ({marks})",
-        list(numbers),
-    ).fetchall()
+def _read_rows(connection: Connection, numbers: Sequence[int]) -> Iterator[CostedCase]:
+    raw, cases = raw_connection(connection), find_cases(connection, numbers)
+    costs = {row[0]: row[1:] for row in raw.execute(_COSTS % _marks(numbers), list(numbers))}
     pauses: dict[int, tuple[int, float]] = {}
-    for run_id in {row[2] for row in rows}:
+    for run_id in {each.run_id for each in cases}:
         for case_no, tokens, money in raw.execute(_PAUSE_COSTS, (run_id,)):
             pauses[case_no] = (tokens, money)
-    for case_no, case_id, run_id, status, step, dispatch_id, needs, end, reason, *rest in rows:
-        visits, role, since = rest
-        tokens, money, moved_at = costs.get(case_no, (0, 0.0, 0.0))
-        more_tokens, more_money = pauses.get(case_no, (0, 0.0))
-        yield CaseRow(
-            case_no=case_no,
-            case_id=case_id,
-            run_id=run_id,
-            status=status,
-            step=step,
-            attempt=msgspec.json.decode(visits).get(step, 0) if visits else 0,
-            end=end or "",
-            reason=reason or "",
-            dispatch_id=dispatch_id,
-            role=role,
-            since=since,
-            needs=tuple(msgspec.json.decode(needs)),
+    for each in cases:
+        tokens, money, moved_at = costs.get(each.case_no, (0, 0.0, 0.0))
+        more_tokens, more_money = pauses.get(each.case_no, (0, 0.0))
+        yield CostedCase(
+            **msgspec.structs.asdict(each),
             tokens=int(tokens + more_tokens),
             money=money + more_money,
             moved_at=moved_at or 0.0,
@@ -366,19 +333,6 @@ def list_needs(connection: Connection) -> list[tuple[int, str, tuple[str, ...]]]
         "select run_id, case_id, needs from cases where status = 'open' and needs != '[]'"
     )
     return [(run_id, case_id, tuple(msgspec.json.decode(needs))) for run_id, case_id, needs in rows]
-
-
-def list_families(connection: Connection) -> dict[int, str]:
-    """The family of each case with an open question, by question, where its input names one."""
-    raw = raw_connection(connection)
-    rows = raw.execute(
-        "select q.question_id, c.input from questions q"
-        " join cases c on c.dispatch_id = q.question_id where q.answered_at is null"
-    ).fetchall()
-    found = {
-        number: msgspec.json.decode(read_blob(raw, blob)).get("family") for number, blob in rows
-    }
-    return {number: str(family) for number, family in found.items() if family is not None}
 
 
 def read_position(connection: Connection) -> Position:
@@ -466,14 +420,7 @@ def _marks(numbers: Sequence[int]) -> str:
 
 
 def _end(raw: RawConnection) -> str:
-    return _field(raw, "end")
-
-
-def _field(raw: RawConnection, name: str) -> str:
-    """A field of a case's state, in the database's own words."""
-    if find_server(raw):
-        return f"c.state::json->>'{name}'"
-    return f"json_extract(c.state, '$.{name}')"
+    return state_field(raw, "end")
 
 
 class RoleRecord(msgspec.Struct, frozen=True):

@@ -6,15 +6,22 @@ so the readers of whole runs use few statements, and texts are left where they a
 A question is the dispatch of a gate; asked again, it has another number.
 """
 
-from collections import Counter
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
 from hashlib import blake2b
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
 from interlock.engine.case import Decision, ModelCall, Usage
-from interlock.journal.connection import Connection, RawConnection, is_row_id, raw_connection
+from interlock.journal.connection import (
+    Connection,
+    RawConnection,
+    find_server,
+    is_row_id,
+    mark_all,
+    raw_connection,
+)
 from interlock.journal.journal import Pause, State, decode_decision, decode_state, read_blob
 from interlock.journal.usage import list_calls, list_pauses
 from interlock.system.errors import NotFoundError
@@ -58,6 +65,8 @@ _QUESTION = (
     " left join journal j on j.case_no = q.case_no and j.dispatch_id = q.question_id"
     " where q.question_id = ?"
 )
+MOST_NAMED: Final = 500
+"""Numbers in one statement; databases have a limit."""
 _decode_names = msgspec.json.Decoder(tuple[str, ...]).decode
 
 
@@ -161,6 +170,13 @@ def list_cases(connection: Connection, run_id: int) -> list[CaseSummary]:
     return [_read_summary(row) for row in raw_connection(connection).execute(query, (run_id,))]
 
 
+def find_cases(connection: Connection, numbers: Sequence[int]) -> list[CaseSummary]:
+    """Return these cases, at most `MOST_NAMED`, in no particular order."""
+    query = f"{_CASES} where c.case_no in ({mark_all(numbers) or 'null'})"
+    rows = raw_connection(connection).execute(query, list(numbers))
+    return [_read_summary(row) for row in rows]
+
+
 def find_case(connection: Connection, case_id: str, run_id: int | None = None) -> CaseSummary:
     """That case, in that run or in the newest run that has it."""
     query = f"{_CASES} where c.case_id = ?"
@@ -177,11 +193,32 @@ def find_case(connection: Connection, case_id: str, run_id: int | None = None) -
 
 
 def count_ends(connection: Connection, run_id: int) -> Counter[str]:
-    """How many cases are open, stuck, or at which end."""
-    found: Counter[str] = Counter()
-    for line in list_cases(connection, run_id):
-        found[line.state.end or line.status] += 1
+    """Return how many cases of a run are open, stuck, or at which end."""
+    return count_ends_of_runs(connection, [run_id])[run_id]
+
+
+def count_ends_of_runs(
+    connection: Connection, run_ids: Sequence[int]
+) -> defaultdict[int, Counter[str]]:
+    """Return how many cases are open, stuck, or at which end, by run."""
+    found = defaultdict[int, Counter[str]](Counter)
+    raw = raw_connection(connection)
+    for start in range(0, len(run_ids), MOST_NAMED):
+        some = run_ids[start : start + MOST_NAMED]
+        query = (
+            f"select c.run_id, c.status, {state_field(raw, 'end')}, count(*) from cases c"  # noqa: S608
+            f" where c.run_id in ({mark_all(some)}) group by 1, 2, 3 order by min(c.case_no)"
+        )
+        for run_id, status, end, count in raw.execute(query, list(some)):
+            found[run_id][end or status] += count
     return found
+
+
+def state_field(raw: RawConnection, name: str) -> str:
+    """Return how a query names a field of a case's state, in the database's own words."""
+    if find_server(raw):
+        return f"c.state::json->>'{name}'"
+    return f"json_extract(c.state, '$.{name}')"
 
 
 def sum_costs(connection: Connection, run_id: int) -> dict[str, tuple[int, float]]:
@@ -351,26 +388,32 @@ def find_question(connection: Connection, question_id: int) -> SettledQuestion |
 
 
 def list_family(connection: Connection, question: OpenGate) -> list[OpenGate]:
-    """The other open questions at the same step of the same run, about cases of one family: those
-    whose input names the same `family`."""
-    own = _read_family(connection, question)
+    """Return the other open questions at the same step of the same run, about cases of one family:
+    those whose input names the same `family`."""
+    families = list_families(connection)
+    own = families.get(question.question_id)
     return [
         each
         for each in list_open_questions(connection)
         if (each.run_id, each.step) == (question.run_id, question.step)
         and each.question_id != question.question_id
         and own is not None
-        and _read_family(connection, each) == own
+        and families.get(each.question_id) == own
     ]
 
 
-def _read_family(connection: Connection, question: OpenGate) -> Any:
+def list_families(connection: Connection) -> dict[int, str]:
+    """Return the family of each case with an open question, by question, where its input names
+    one."""
     raw = raw_connection(connection)
-    (blob,) = raw.execute(
-        "select input from cases where run_id = ? and case_id = ?",
-        (question.run_id, question.case_id),
-    ).fetchone()
-    return msgspec.json.decode(read_blob(raw, blob)).get("family")
+    rows = raw.execute(
+        "select q.question_id, c.input from questions q"
+        " join cases c on c.dispatch_id = q.question_id where q.answered_at is null"
+    ).fetchall()
+    found = {
+        number: msgspec.json.decode(read_blob(raw, blob)).get("family") for number, blob in rows
+    }
+    return {number: str(family) for number, family in found.items() if family is not None}
 
 
 def compute_digest(connection: Connection, run_id: int) -> str:

@@ -309,6 +309,11 @@ class Writers(msgspec.Struct, frozen=True):
             return self.by_run.get(run_id)
         return self.of_all or next(iter(self.by_run.values()), None)
 
+    def find_status(self, run_id: int, status: str) -> str:
+        """Return the status of a run: `interrupted` if the journal says `running`, and the process
+        that worked on it has died."""
+        return "interrupted" if status == "running" and self.find(run_id) is None else status
+
     def list_all(self) -> Iterator[Writer]:
         """Each of them once."""
         found = [self.of_all] if self.of_all else self.by_run.values()
