@@ -29,20 +29,18 @@ from interlock.journal.browse import (
     count_places,
     count_waiting,
     find_case_id,
-    find_case_no,
     has_running,
     list_case_numbers,
     list_case_rows,
     list_glances,
-    sum_between,
 )
 from interlock.journal.connection import Connection
 from interlock.journal.database import find_writers
-from interlock.journal.history import list_open_dispatch_ids
+from interlock.journal.history import find_case, list_open_dispatch_ids
 from interlock.journal.journal import Pause
 from interlock.journal.ownership import Writer, Writers
 from interlock.journal.runs import FINISHED, Run, find_run
-from interlock.journal.usage import sum_role_usage
+from interlock.journal.usage import sum_day_usage, sum_role_usage
 from interlock.runtime.application import find_application
 from interlock.runtime.case_overview import CaseOverview, Item, Passage
 from interlock.runtime.settings import RunConfig, open_queries
@@ -60,8 +58,8 @@ __all__ = [
     "RunView",
     "SortKey",
     "count_places",
+    "find_case",
     "find_case_id",
-    "find_case_no",
     "list_case_lines",
     "list_run_glances",
     "name_cases",
@@ -263,9 +261,8 @@ def read_overview(connection: Connection, run_id: int, case_no: int) -> CaseOver
 
 
 def read_today(connection: Connection, at: float) -> Spent:
-    """What all runs together have cost today."""
-    day = find_local_day(at)
-    return sum_between(connection, day.begins, day.ends)
+    """Return what all runs together have cost today."""
+    return sum_day_usage(connection, *find_local_day(at))
 
 
 def count_open_questions(db: DatabaseAddress, connection: Connection) -> int:

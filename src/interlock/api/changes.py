@@ -30,12 +30,12 @@ from interlock.journal.browse import (
     list_glances,
     list_statuses,
     read_position,
-    sum_costs_of_runs,
 )
 from interlock.journal.connection import Connection
 from interlock.journal.database import explain_errors, find_writers, open_reader
 from interlock.journal.ownership import Writers
 from interlock.journal.runs import FINISHED, find_run
+from interlock.journal.usage import sum_costs_of_runs
 from interlock.runtime.settings import RunConfig
 from interlock.system.errors import InterlockError, NoDatabaseError, StoreError
 

@@ -13,7 +13,6 @@ import msgspec
 
 from interlock.engine.case import Usage
 from interlock.engine.circuit import FAILURES, HUMAN
-from interlock.engine.schedule import Spent
 from interlock.journal.connection import (
     Connection,
     RawConnection,
@@ -28,6 +27,7 @@ from interlock.journal.history import (
     find_cases,
     state_field,
 )
+from interlock.journal.usage import sum_costs_of_runs
 from interlock.system.errors import NotFoundError
 
 _MOST_FOUND: Final = 20_000
@@ -149,7 +149,7 @@ def list_glances(
         query, given = f"{query} where run_id < ?", [before if is_row_id(before) else 0]
     rows = raw.execute(f"{query} order by run_id desc limit ?", (*given, limit)).fetchall()
     numbers = [] if brief else [row[0] for row in rows]
-    ends, costs = count_ends_of_runs(connection, numbers), _sum_runs(raw, numbers)
+    ends, costs = count_ends_of_runs(connection, numbers), sum_costs_of_runs(connection, numbers)
     return [
         RunGlance(
             run_id=run_id,
@@ -164,24 +164,6 @@ def list_glances(
         )
         for run_id, circuit, source, status, created_at, changed_at, options in rows
     ]
-
-
-def _sum_runs(raw: RawConnection, numbers: Sequence[int]) -> dict[int, Usage]:
-    """Tokens and money of runs."""
-    found: dict[int, Usage] = {}
-    if numbers:
-        marks = _marks(numbers)
-        query = (
-            "select run_id, sum(tokens), sum(money) from"
-            " (select c.run_id, j.tokens, j.money from cases c"
-            f" join journal j on j.case_no = c.case_no where c.run_id in ({marks})"
-            " union all"
-            f" select run_id, tokens, money from pauses where run_id in ({marks})) as used"
-            " group by 1"
-        )
-        for run_id, tokens, money in raw.execute(query, [*numbers, *numbers]):
-            found[run_id] = Usage(int(tokens or 0), float(money or 0.0))
-    return found
 
 
 def has_running(connection: Connection) -> bool:
@@ -305,15 +287,6 @@ def find_case_id(connection: Connection, run_id: int, case_no: int) -> str:
     return str(row[0])
 
 
-def find_case_no(connection: Connection, run_id: int, case_id: str) -> int | None:
-    """The number of a case of a run by its name."""
-    query = "select case_no from cases where run_id = ? and case_id = ?"
-    if not is_row_id(run_id):
-        return None
-    row = raw_connection(connection).execute(query, (run_id, case_id)).fetchone()
-    return int(row[0]) if row else None
-
-
 def count_waiting(connection: Connection) -> int:
     """How many questions wait for a person in the database; those of agents lie elsewhere."""
     raw = raw_connection(connection)
@@ -358,29 +331,6 @@ def list_statuses(connection: Connection, finished: Sequence[str]) -> dict[int, 
     marks = ", ".join("?" * len(finished))
     query = f"select run_id, status from runs where status not in ({marks})"
     return dict(raw_connection(connection).execute(query, list(finished)).fetchall())
-
-
-def sum_costs_of_runs(connection: Connection, runs: Sequence[int]) -> dict[int, Usage]:
-    """Tokens and money of these runs."""
-    return _sum_runs(raw_connection(connection), runs)
-
-
-def sum_between(connection: Connection, begins: float, ends: float) -> Spent:
-    """Dispatches, tokens and money of all runs from then to then; no time, and no role apart."""
-    raw = raw_connection(connection)
-    times = (begins, ends)
-    (asked,) = raw.execute(
-        "select count(*) from dispatches where at >= ? and at < ? and role != ?", (*times, HUMAN)
-    ).fetchone()
-    used = [
-        raw.execute(
-            f"select coalesce(sum(tokens), 0), coalesce(sum(money), 0.0) from {table}"
-            " where at >= ? and at < ?",
-            times,
-        ).fetchone()
-        for table in ("journal", "pauses")
-    ]
-    return Spent(int(asked), int(sum(row[0] for row in used)), float(sum(row[1] for row in used)))
 
 
 def find_case_numbers(

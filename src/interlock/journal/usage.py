@@ -5,6 +5,7 @@ it met, is known; questions to humans cost nothing. An account is whatever share
 its name is the carrier's word.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -12,7 +13,13 @@ import msgspec
 from interlock.engine.case import ModelCall, Usage
 from interlock.engine.circuit import HUMAN
 from interlock.engine.schedule import Spent
-from interlock.journal.connection import Connection, RawConnection, is_row_id, raw_connection
+from interlock.journal.connection import (
+    Connection,
+    RawConnection,
+    is_row_id,
+    mark_all,
+    raw_connection,
+)
 from interlock.journal.journal import Pause
 
 _ASKED = "select d.role, count(*) from dispatches d join cases c on c.case_no = d.case_no"
@@ -41,16 +48,25 @@ def sum_run_usage(connection: Connection, run_id: int, seconds: float) -> Spent:
         " where c.run_id = ? and d.role != ?",
         (run_id, HUMAN),
     ).fetchone()
-    tokens, money = raw.execute(
-        "select coalesce(sum(j.tokens), 0), coalesce(sum(j.money), 0.0) from journal j"
-        " join cases c on c.case_no = j.case_no where c.run_id = ?",
-        (run_id,),
-    ).fetchone()
-    pause_tokens, pause_money = raw.execute(
-        "select coalesce(sum(tokens), 0), coalesce(sum(money), 0.0) from pauses where run_id = ?",
-        (run_id,),
-    ).fetchone()
-    return Spent(dispatches, tokens + pause_tokens, money + pause_money, seconds)
+    cost = sum_costs_of_runs(connection, [run_id]).get(run_id, Usage())
+    return Spent(dispatches, cost.tokens, cost.money, seconds)
+
+
+def sum_costs_of_runs(connection: Connection, run_ids: Sequence[int]) -> dict[int, Usage]:
+    """Return the tokens and the money of those of these runs that have cost something."""
+    if not run_ids:
+        return {}
+    marks = mark_all(run_ids)
+    rows = raw_connection(connection).execute(
+        "select run_id, sum(tokens), sum(money) from"  # noqa: S608 - marks of ours alone
+        " (select c.run_id, j.tokens, j.money from cases c"
+        f" join journal j on j.case_no = c.case_no where c.run_id in ({marks})"
+        " union all"
+        f" select run_id, tokens, money from pauses where run_id in ({marks})) as used"
+        " group by 1",
+        [*run_ids, *run_ids],
+    )
+    return {run_id: Usage(int(tokens), float(money)) for run_id, tokens, money in rows}
 
 
 def sum_role_usage(connection: Connection, run_id: int) -> dict[str, Spent]:
@@ -82,7 +98,7 @@ def sum_day_usage(connection: Connection, day: str, begins: float, ends: float) 
     return Spent(
         sum(count for role, count in asked if role != HUMAN),
         sum(tokens for tokens, _ in used.values()),
-        sum(money for _, money in used.values()),
+        sum((money for _, money in used.values()), 0.0),
         seconds,
     )
 
