@@ -1,4 +1,4 @@
-"""What pages show: runs at a glance, a run with its cases, what it costs.
+"""Read for pages: runs at a glance, a run with its cases, and costs.
 
 Answers come from a few statements each, also for runs of ten thousand cases. `inspect` tells a
 case's whole life, `inbox` what waits for people, `changes` what is new.
@@ -71,7 +71,7 @@ _MOST_DRAWINGS: Final = 32
 
 
 class CaseLine(msgspec.Struct, frozen=True):
-    """A case, who works on it, how that one stands, and why."""
+    """A case with its agent, the agent's state, and the reason."""
 
     row: CostedCase
     agent: str
@@ -80,11 +80,11 @@ class CaseLine(msgspec.Struct, frozen=True):
     over."""
     reason: str
     healthy: bool = True
-    """Whether the end that it came to is a good one."""
+    """True if the end that it came to is a good one."""
 
 
 class RunView(msgspec.Struct, frozen=True):
-    """A run and where its cases are."""
+    """A run, and the steps at which its cases stand."""
 
     run: Run
     glance: RunGlance
@@ -106,7 +106,7 @@ class RunView(msgspec.Struct, frozen=True):
 def list_run_glances(
     db: DatabaseAddress, connection: Connection, *, limit: int, before: int = 0
 ) -> list[RunGlance]:
-    """The newest runs, each with the status it has now."""
+    """Return the newest runs, each with the status it has now."""
     writers = find_writers(db)
     return [
         msgspec.structs.replace(each, status=writers.find_status(each.run_id, each.status))
@@ -115,7 +115,7 @@ def list_run_glances(
 
 
 def read_run_view(db: DatabaseAddress, connection: Connection, run_id: int, at: float) -> RunView:
-    """A run as its page shows it."""
+    """Return a run as its page shows it."""
     run = find_run(connection, run_id)
     writers = find_writers(db)
     (glance,) = list_glances(connection, limit=1, only=[run_id])
@@ -134,8 +134,8 @@ def read_run_view(db: DatabaseAddress, connection: Connection, run_id: int, at: 
 
 
 def _find_writer(connection: Connection, run: Run, writers: Writers) -> Writer | None:
-    """Who works on a run. A file has one writer for all of its runs: while another run is running,
-    it works on that."""
+    """Return the process that works on a run. A file has one writer for all of its runs: while
+    another run is running, it works on that."""
     if run.status in FINISHED:
         return None
     is_elsewhere = writers.of_all and run.status != "running" and has_running(connection)
@@ -143,8 +143,8 @@ def _find_writer(connection: Connection, run: Run, writers: Writers) -> Writer |
 
 
 def draw_circuit(circuit: Circuit) -> tuple[str, Picture]:
-    """The circuit as SVG for a page, and its layout. Thresholds do not change it: the drawing is
-    kept by what leads where."""
+    """Return the circuit as SVG for a page, and its layout. Thresholds do not change it: the
+    drawing is kept by what leads where."""
     key = msgspec.json.encode(
         [
             circuit.name,
@@ -178,7 +178,7 @@ def list_case_lines(
     offset: int = 0,
     at: float,
 ) -> tuple[list[CaseLine], int]:
-    """Some cases of a run, and how many there are in all."""
+    """Return some cases of a run, and how many there are in all."""
     run_id = view.run.run_id
     if wanted.text:
         named = tuple(_find_named(connection, view.run, wanted.text.lower()))
@@ -199,7 +199,7 @@ def describe_cases(
     pauses: Mapping[int, Pause],
     at: float,
 ) -> list[CaseLine]:
-    """Each case with how it stands, and why."""
+    """Describe the state of each case, and the reason."""
     alive = {each.dispatch_id: each for each in agents}
     return [
         _describe_end(row, ends)
@@ -243,18 +243,18 @@ def _describe_case(
 
 
 def _find_named(connection: Connection, run: Run, text: str) -> Iterator[int]:
-    """The cases whose name, as people see it, has the text."""
+    """Return the cases whose name, as people see it, has the text."""
     names = name_cases(connection, run, list_case_numbers(connection, run.run_id))
     return (number for number, name in names.items() if text in name.lower())
 
 
 def name_cases(connection: Connection, run: Run, case_nos: Collection[int]) -> Mapping[int, str]:
-    """What some cases of a run are about, where their ids say little."""
+    """Return what some cases of a run are about, where their ids say little."""
     return find_application(run.circuit).name_cases(connection, case_nos)
 
 
 def read_overview(connection: Connection, run_id: int, case_no: int) -> CaseOverview | None:
-    """What a person should know about a case, as its application tells it."""
+    """Return what a person should know about a case, as its application tells it."""
     run = find_run(connection, run_id, brief=True)
     config = msgspec.convert(run.options, RunConfig).application_config
     return find_application(run.circuit).read_overview(connection, case_no, config)
@@ -266,6 +266,6 @@ def read_today(connection: Connection, at: float) -> Spent:
 
 
 def count_open_questions(db: DatabaseAddress, connection: Connection) -> int:
-    """How many questions wait for people, those of agents too."""
+    """Return how many questions wait for people, those of agents too."""
     queries = list_open_queries(open_queries(db), list_open_dispatch_ids(connection))
     return count_waiting(connection) + len(queries)

@@ -1,4 +1,4 @@
-"""What changed in a database since the last look: for live pages, read by one for all of them."""
+"""Read what changed in a database since the last look: one reader for all live pages."""
 
 import time
 from collections import Counter, deque
@@ -50,7 +50,7 @@ _COUNT_AFTER: Final = 2.0
 
 
 class RunChange(msgspec.Struct, frozen=True):
-    """How a run stands now."""
+    """The new state of a run that changed."""
 
     run_id: int
     circuit: str
@@ -61,11 +61,11 @@ class RunChange(msgspec.Struct, frozen=True):
     cases: tuple[CaseLine, ...]
     """The cases that changed."""
     many: bool
-    """Whether more cases changed than are told."""
+    """True if more cases changed than are listed."""
 
     @property
     def ends(self) -> Counter[str]:
-        """The number of cases by their end, or by their status while they are open."""
+        """Return the number of cases by their end, or by their status while they are open."""
         found: Counter[str] = Counter()
         for each in self.places:
             found[each.end or each.status] += each.cases
@@ -73,16 +73,16 @@ class RunChange(msgspec.Struct, frozen=True):
 
 
 class Changes(msgspec.Struct, frozen=True):
-    """What was written since the last look."""
+    """Everything written since the last look."""
 
     position: str
     runs: tuple[RunChange, ...] = ()
     waiting: int = 0
-    """How many questions wait for people."""
+    """The number of questions that wait for people."""
     fresh: bool = False
-    """Whether what came before is unknown: whoever shows something reads it anew."""
+    """True if what came before is unknown, so that pages must be read anew."""
     problem: str = ""
-    """Why the database cannot be read now, if it cannot."""
+    """The reason why the database cannot be read now, if it cannot."""
 
 
 class ChangeReader:
@@ -99,7 +99,7 @@ class ChangeReader:
         self._statuses: Mapping[int, str] = {}
         self._writers = Writers()
         self._moments: dict[int, float] = {}
-        """When something was last told of each run."""
+        """The time of the last change that was reported, by run."""
         self._told: deque[str] = deque(maxlen=4096)
         self._costs: dict[int, tuple[float, Usage]] = {}
         self._ends: dict[int, Mapping[str, bool]] = {}
@@ -117,12 +117,12 @@ class ChangeReader:
 
     @property
     def position(self) -> str:
-        """How far the last look came."""
+        """Return the position that the last look came to."""
         return str(self._position) if self._position else ""
 
     def read(self) -> Changes | None:
-        """What changed since the last call, None if nothing did. The first call tells nothing but
-        the position."""
+        """Return what changed since the last call, None if nothing did. The first call tells
+        nothing but the position."""
         try:
             with explain_errors(self._db):  # it may go away while a connection is open
                 return self._look(self._open())
@@ -226,7 +226,8 @@ class ChangeReader:
             )
 
     def _find_ends(self, connection: Connection, run_id: int) -> Mapping[str, bool]:
-        """The ends of a run's circuit, which stays as it is; none if it cannot be read any more."""
+        """Return the ends of a run's circuit, which stays as it is; none if it cannot be read any
+        more."""
         if run_id not in self._ends:
             self._ends[run_id] = {}
             with suppress(InterlockError, msgspec.MsgspecError):
@@ -246,7 +247,7 @@ class ChangeReader:
 def _find_stirred(
     before: Mapping[int, AgentStatus], now: Mapping[int, AgentStatus]
 ) -> list[tuple[int, str]]:
-    """The cases of agents that came, went, or stand otherwise."""
+    """Return the cases of agents that came, went, or stand otherwise."""
     found = []
     for number in {*before, *now}:
         one, other = before.get(number), now.get(number)

@@ -1,5 +1,5 @@
 # ruff: noqa: S608 - statements are put together from words and marks of ours alone
-"""What pages ask of the journal: runs at a glance, counts by place, some cases, what changed.
+"""Read many rows at once for pages: runs at a glance, counts by place, tables of cases, changes.
 
 Each is a few statements over indexed rows, however large the run: cases are not decoded or folded,
 and texts stay where they are. `history` reads the same in full.
@@ -59,7 +59,7 @@ class RunGlance(msgspec.Struct, frozen=True):
     circuit: str
     source: str
     status: str
-    """As the journal has it; only who looks for its process knows whether it was interrupted."""
+    """As the journal has it, which cannot know that a process has died."""
     created_at: float
     changed_at: float
     options: Mapping[str, Any]
@@ -73,7 +73,7 @@ class RunGlance(msgspec.Struct, frozen=True):
 
 
 class PlaceCount(msgspec.Struct, frozen=True):
-    """How many cases stand at a step, are stuck there, or came from it to an end."""
+    """The number of cases that stand at a step, are stuck there, or came from it to an end."""
 
     step: str
     status: str
@@ -84,10 +84,10 @@ class PlaceCount(msgspec.Struct, frozen=True):
 
 
 class CaseFilter(msgspec.Struct, frozen=True):
-    """Which cases of a run, and in what order."""
+    """A choice of the cases of a run, and their order."""
 
     text: str = ""
-    """In its id, whatever the case of letters."""
+    """A part of the case's id, whatever the case of letters."""
     state: str = ""
     """`open`, `asked`, `human`, `stuck`, or the name of an end."""
     step: str = ""
@@ -103,21 +103,21 @@ class CostedCase(CaseSummary, frozen=True):
     tokens: int = 0
     money: float = 0.0
     moved_at: float = 0.0
-    """When it was last decided about; 0 if never."""
+    """The time of the last decision; 0 if there is none."""
 
     @property
     def reason(self) -> str:
-        """Why it is stuck, or came to its end; empty if nothing is to be said."""
+        """Return why it is stuck, or came to its end; empty if nothing is to be said."""
         return self.state.reason
 
     @property
     def attempt(self) -> int:
-        """How often it has come to its step."""
+        """Return how often it has come to its step."""
         return self.state.visits.get(self.step, 0)
 
 
 class Position(msgspec.Struct, frozen=True):
-    """How far the journal has come: a mark that differs when anything was written."""
+    """A position in the journal, with a mark that differs when anything was written."""
 
     seq: int
     dispatch_id: int
@@ -137,8 +137,8 @@ def list_glances(
     only: Sequence[int] = (),
     brief: bool = False,
 ) -> list[RunGlance]:
-    """The newest runs, newest first; those before that number, or `only` those, if some are named.
-    In `brief`, without their cases and costs."""
+    """Return the newest runs, newest first; those before that number, or `only` those, if some are
+    named. In `brief`, without their cases and costs."""
     raw = raw_connection(connection)
     query = "select run_id, circuit, source, status, created_at, changed_at, options from runs"
     given: list[Any] = []
@@ -167,19 +167,19 @@ def list_glances(
 
 
 def has_running(connection: Connection) -> bool:
-    """Whether any run is running, as the journal has it."""
+    """Return whether any run is running, as the journal has it."""
     query = "select 1 from runs where status = 'running' limit 1"
     return raw_connection(connection).execute(query).fetchone() is not None
 
 
 def list_case_numbers(connection: Connection, run_id: int) -> list[int]:
-    """The numbers of all cases of a run, in order."""
+    """Return the numbers of all cases of a run, in order."""
     query = "select case_no from cases where run_id = ? order by case_no"
     return [number for (number,) in raw_connection(connection).execute(query, (run_id,))]
 
 
 def count_places(connection: Connection, run_id: int) -> list[PlaceCount]:
-    """Where the cases of a run are."""
+    """Count the cases of a run by where they stand."""
     raw = raw_connection(connection)
     rows = raw.execute(
         f"select c.step, c.status, {_end(raw)}, count(c.dispatch_id), count(*) from cases c"
@@ -192,7 +192,7 @@ def count_places(connection: Connection, run_id: int) -> list[PlaceCount]:
 def list_case_rows(
     connection: Connection, run_id: int, wanted: CaseFilter, *, limit: int, offset: int = 0
 ) -> tuple[list[CostedCase], int]:
-    """Some cases of a run in order, and how many there are in all."""
+    """Return some cases of a run in order, and how many there are in all."""
     raw = raw_connection(connection)
     where, given = _build_where(raw, wanted)
     tables = "cases c left join dispatches d on d.dispatch_id = c.dispatch_id"
@@ -278,7 +278,7 @@ def _read_rows(connection: Connection, numbers: Sequence[int]) -> Iterator[Coste
 
 
 def find_case_id(connection: Connection, run_id: int, case_no: int) -> str:
-    """The name of a case by its number; NotFoundError if the run has none of that number."""
+    """Return the name of a case by its number; NotFoundError if the run has none of that number."""
     query = "select case_id from cases where run_id = ? and case_no = ?"
     known = is_row_id(run_id) and is_row_id(case_no)
     row = raw_connection(connection).execute(query, (run_id, case_no)).fetchone() if known else None
@@ -288,7 +288,8 @@ def find_case_id(connection: Connection, run_id: int, case_no: int) -> str:
 
 
 def count_waiting(connection: Connection) -> int:
-    """How many questions wait for a person in the database; those of agents lie elsewhere."""
+    """Return how many questions wait for a person in the database; those of agents lie
+    elsewhere."""
     raw = raw_connection(connection)
     (gates,) = raw.execute(
         "select count(*) from questions q join cases c on c.dispatch_id = q.question_id"
@@ -301,7 +302,7 @@ def count_waiting(connection: Connection) -> int:
 
 
 def list_needs(connection: Connection) -> list[tuple[int, str, tuple[str, ...]]]:
-    """The open cases that come after others: run, name, and whom they need."""
+    """Return the open cases that come after others: run, name, and whom they need."""
     rows = raw_connection(connection).execute(
         "select run_id, case_id, needs from cases where status = 'open' and needs != '[]'"
     )
@@ -309,7 +310,7 @@ def list_needs(connection: Connection) -> list[tuple[int, str, tuple[str, ...]]]
 
 
 def read_position(connection: Connection) -> Position:
-    """How far the journal has come. Cheap enough to be asked many times a second."""
+    """Return the newest position in the journal. Cheap enough to be asked many times a second."""
     raw = raw_connection(connection)
     newest = (
         "select (select max(seq) from journal), (select max(dispatch_id) from dispatches),"
@@ -327,7 +328,7 @@ def read_position(connection: Connection) -> Position:
 
 
 def list_statuses(connection: Connection, finished: Sequence[str]) -> dict[int, str]:
-    """How the runs stand that are not over, as the journal has it."""
+    """Return the status of each run that is not over, as the journal has it."""
     marks = ", ".join("?" * len(finished))
     query = f"select run_id, status from runs where status not in ({marks})"
     return dict(raw_connection(connection).execute(query, list(finished)).fetchall())
@@ -336,7 +337,7 @@ def list_statuses(connection: Connection, finished: Sequence[str]) -> dict[int, 
 def find_case_numbers(
     connection: Connection, cases: Sequence[tuple[int, str]]
 ) -> list[tuple[int, int]]:
-    """The runs and numbers of cases that are known by run and name."""
+    """Return the runs and numbers of cases that are known by run and name."""
     raw = raw_connection(connection)
     query = "select run_id, case_no from cases where run_id = ? and case_id = ?"
     rows = (raw.execute(query, each).fetchone() for each in cases)
@@ -346,8 +347,8 @@ def find_case_numbers(
 def list_changed_cases(
     connection: Connection, since: Position
 ) -> list[tuple[str, int, int, float]]:
-    """The cases of all runs that were written to since then: a mark of the row that says so, the
-    run, the case's number, and when that was (0 for a case that only came in). Where several
+    """Return the cases of all runs that were written to since then: a mark of the row that says so,
+    the run, the case's number, and when that was (0 for a case that only came in). Where several
     processes write, some are named again."""
     raw = raw_connection(connection)
     back = _LOOK_BACK if find_server(raw) else 0
@@ -374,7 +375,7 @@ def _end(raw: RawConnection) -> str:
 
 
 class RoleRecord(msgspec.Struct, frozen=True):
-    """What became of the dispatches of a role in a run."""
+    """A record of the dispatches of a role in a run: how many were answered, and at what cost."""
 
     run_id: int
     role: str
@@ -387,7 +388,7 @@ class RoleRecord(msgspec.Struct, frozen=True):
 
 
 def list_role_records(connection: Connection, *, runs: int) -> list[RoleRecord]:
-    """What became of the dispatches of each role, but people, in the newest runs."""
+    """Return a record of the dispatches of each role but people, in the newest runs."""
     raw = raw_connection(connection)
     newest = raw.execute(
         "select run_id, options from runs order by run_id desc limit ?", (runs,)
@@ -451,11 +452,11 @@ class AskedRole(msgspec.Struct, frozen=True):
     options: Mapping[str, Any]
     count: int
     since: float
-    """When the oldest of them was sent."""
+    """The time at which the oldest of them was sent."""
 
 
 def list_asked_roles(connection: Connection) -> list[AskedRole]:
-    """What is asked of agents, not of people, in the runs that are running."""
+    """Return the open dispatches of agents, by role, in the runs that are running."""
     rows = raw_connection(connection).execute(
         "select r.run_id, d.role, r.options, count(*), min(d.at) from runs r"
         " join cases c on c.run_id = r.run_id join dispatches d on d.dispatch_id = c.dispatch_id"
