@@ -10,7 +10,7 @@ from interlock.api.changes import ChangeReader
 from interlock.journal.address import DatabaseAddress
 from interlock.journal.browse import (
     CaseFilter,
-    CaseRow,
+    CostedCase,
     PlaceCount,
     SortKey,
     count_places,
@@ -19,8 +19,8 @@ from interlock.journal.browse import (
     list_case_rows,
     list_glances,
     list_role_records,
-    sum_between,
 )
+from interlock.journal.usage import sum_day_usage
 from interlock.system.errors import NotFoundError
 
 SCRIPT = """\
@@ -38,7 +38,7 @@ def world(tmp_path: Path, db: DatabaseAddress) -> World:
     return made
 
 
-def rows(world: World, wanted: CaseFilter, offset: int = 0) -> tuple[list[CaseRow], int]:
+def rows(world: World, wanted: CaseFilter, offset: int = 0) -> tuple[list[CostedCase], int]:
     with world.reading() as connection:
         return list_case_rows(connection, 1, wanted, limit=1, offset=offset)
 
@@ -48,7 +48,7 @@ def test_a_run_at_a_glance(world: World) -> None:
         (glance,) = list_glances(connection, limit=9)
         assert list_glances(connection, limit=9, before=1) == []
         places = count_places(connection, 1)
-        spent = sum_between(connection, 0, world.clock.time + 1)
+        spent = sum_day_usage(connection, "", 0, world.clock.time + 1)
         assert count_waiting(connection) == 2
     assert (glance.run_id, glance.status, glance.ends) == (1, "waiting", Counter(open=2))
     assert places == [PlaceCount("sign", "open", "", 2, 2)]

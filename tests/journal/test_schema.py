@@ -17,8 +17,9 @@ from interlock.journal.connection import (
     transaction,
 )
 from interlock.journal.database import open_reader, open_writer
+from interlock.journal.move import copy_rows, find_differences
 from interlock.journal.schema import TableSet, bring_up_to_date, list_table_sets, read_versions
-from interlock.system.errors import StoreError
+from interlock.system.errors import StateError, StoreError
 
 IGNORED = r"--.*|create sequence.*?;|without rowid|with \(fillfactor = \d+\)|default \S+|[\"]"
 KINDS = {"bytea": "blob", "bigserial": "integer", "bigint": "integer"}
@@ -128,3 +129,17 @@ def test_tables_of_a_newer_feature_are_refused(tmp_path: Path, db: DatabaseAddre
         bring_up_to_date(connection, db, [newer])
         with pytest.raises(StoreError, match="its tides tables have version 2"):
             bring_up_to_date(connection, db, [write_tables(tmp_path / "tides", 1)])
+
+
+def test_a_move_loses_no_table_that_the_target_lacks(
+    tmp_path: Path, postgres: PostgresAddress
+) -> None:
+    begin(tmp_path / "tides", tmp_path / "i.db")
+    with open_writer(tmp_path / "i.db") as source, open_writer(postgres) as target:
+        with pytest.raises(StateError, match="the target lacks the table 'harbours'"):
+            copy_rows(source, target, lambda _line: None)
+        bring_up_to_date(target, postgres, [write_tables(tmp_path / "tides", 1)])
+        copy_rows(source, target, lambda _line: None)
+        assert find_differences(source, target) == []
+        found = raw_connection(target).execute("select harbour, at from tides").fetchall()
+        assert found == [("Brest", 3)]

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from interlock.system.errors import UsageError
 from interlock.system.time import (
     add_seconds,
+    format_age,
     format_day,
     format_duration,
     format_elapsed,
@@ -161,3 +162,11 @@ def test_a_number_that_is_no_moment_gives_no_timestamp(at: float) -> None:
 def test_machines_get_iso_times_or_nothing() -> None:
     assert format_rfc3339("2031-03-04T02:00:00+02:00") == "2031-03-04T00:00:00Z"
     assert format_rfc3339("soon") == ""
+
+
+@pytest.mark.parametrize(
+    ("seconds", "visible"),
+    [(-4, "0 s"), (59.4, "59 s"), (61, "1 min"), (3600, "1 h"), (90061, "1 d")],
+)
+def test_an_age_in_its_largest_unit(seconds: float, visible: str) -> None:
+    assert format_age(seconds) == visible

@@ -1,11 +1,10 @@
-"""What pages show: runs at a glance, a run with its cases, what it costs.
+"""Read for pages: runs at a glance, a run with its cases, and costs.
 
 Answers come from a few statements each, also for runs of ten thousand cases. `inspect` tells a
 case's whole life, `inbox` what waits for people, `changes` what is new.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
 
 import msgspec
 
@@ -13,36 +12,34 @@ from interlock.agents.queries import list_open_queries
 from interlock.agents.registry import agents_folder
 from interlock.agents.status import AgentStatus, read_agent_status
 from interlock.api.inspect import list_low_limits, list_paused_dispatches, list_rate_limits
+from interlock.api.work import load_circuit
 from interlock.engine.case import OPEN
 from interlock.engine.circuit import HUMAN, Circuit
 from interlock.engine.schedule import Spent
 from interlock.journal.address import DatabaseAddress
 from interlock.journal.browse import (
     CaseFilter,
-    CaseRow,
+    CostedCase,
     PlaceCount,
     RunGlance,
     SortKey,
     count_places,
     count_waiting,
     find_case_id,
-    find_case_no,
     has_running,
     list_case_numbers,
     list_case_rows,
     list_glances,
-    sum_between,
 )
 from interlock.journal.connection import Connection
 from interlock.journal.database import find_writers
-from interlock.journal.history import list_open_dispatch_ids
+from interlock.journal.history import find_case, list_open_dispatch_ids
 from interlock.journal.journal import Pause
 from interlock.journal.ownership import Writer, Writers
 from interlock.journal.runs import FINISHED, Run, find_run
-from interlock.journal.usage import sum_role_usage
+from interlock.journal.usage import sum_day_usage, sum_role_usage
 from interlock.runtime.application import find_application
 from interlock.runtime.case_overview import CaseOverview, Item, Passage
-from interlock.runtime.circuits import Bundle
 from interlock.runtime.settings import RunConfig, open_queries
 from interlock.system.time import find_local_day, format_clock_time
 
@@ -50,7 +47,7 @@ __all__ = [
     "CaseFilter",
     "CaseLine",
     "CaseOverview",
-    "CaseRow",
+    "CostedCase",
     "Item",
     "Passage",
     "PlaceCount",
@@ -58,8 +55,8 @@ __all__ = [
     "RunView",
     "SortKey",
     "count_places",
+    "find_case",
     "find_case_id",
-    "find_case_no",
     "list_case_lines",
     "list_run_glances",
     "name_cases",
@@ -70,20 +67,20 @@ __all__ = [
 
 
 class CaseLine(msgspec.Struct, frozen=True):
-    """A case, who works on it, how that one stands, and why."""
+    """A case with its agent, the agent's state, and the reason."""
 
-    row: CaseRow
+    row: CostedCase
     agent: str
     word: str
     """`working`, `idle`, `human`, `rate-limited`, `queued`, `resting`, …; its end once it is
     over."""
     reason: str
     healthy: bool = True
-    """Whether the end that it came to is a good one."""
+    """True if the end that it came to is a good one."""
 
 
 class RunView(msgspec.Struct, frozen=True):
-    """A run and where its cases are."""
+    """A run, and the steps at which its cases stand."""
 
     run: Run
     glance: RunGlance
@@ -102,33 +99,28 @@ class RunView(msgspec.Struct, frozen=True):
         return self.status in FINISHED
 
 
-def read_status(status: str, run_id: int, writers: Writers) -> str:
-    """The status of a run. The journal cannot know that the process at work has died."""
-    return "interrupted" if status == "running" and writers.find(run_id) is None else status
-
-
 def list_run_glances(
     db: DatabaseAddress, connection: Connection, *, limit: int, before: int = 0
 ) -> list[RunGlance]:
-    """The newest runs, each with the status it has now."""
+    """Return the newest runs, each with the status it has now."""
     writers = find_writers(db)
     return [
-        msgspec.structs.replace(each, status=read_status(each.status, each.run_id, writers))
+        msgspec.structs.replace(each, status=writers.find_status(each.run_id, each.status))
         for each in list_glances(connection, limit=limit, before=before)
     ]
 
 
 def read_run_view(db: DatabaseAddress, connection: Connection, run_id: int, at: float) -> RunView:
-    """A run as its page shows it."""
+    """Return a run as its page shows it."""
     run = find_run(connection, run_id)
     writers = find_writers(db)
     (glance,) = list_glances(connection, limit=1, only=[run_id])
     return RunView(
         run=run,
         glance=glance,
-        status=read_status(run.status, run_id, writers),
+        status=writers.find_status(run_id, run.status),
         writer=_find_writer(connection, run, writers),
-        circuit=open_circuit(run),
+        circuit=load_circuit(run),
         config=msgspec.convert(run.options, RunConfig),
         places=tuple(count_places(connection, run_id)),
         low_limits=tuple(list_low_limits(connection, run, at)),
@@ -138,24 +130,14 @@ def read_run_view(db: DatabaseAddress, connection: Connection, run_id: int, at: 
 
 
 def _find_writer(connection: Connection, run: Run, writers: Writers) -> Writer | None:
-    """Who works on a run. A file has one writer for all of its runs: while another run is running,
-    it works on that."""
+    """Return the process that works on a run. A file has one writer for all of its runs: while
+    another run is running, it works on that."""
     if run.status in FINISHED:
         return None
     is_elsewhere = writers.of_all and run.status != "running" and has_running(connection)
     return None if is_elsewhere else writers.find(run.run_id)
 
 
-def open_circuit(run: Run) -> Circuit:
-    """The circuit of a run; kept, since reading one takes longer than all the rest."""
-    thresholds = msgspec.json.encode(run.options.get("thresholds", {}))
-    return _open_circuit(run.text, thresholds)
-
-
-@lru_cache(maxsize=32)
-def _open_circuit(text: str, thresholds: bytes) -> Circuit:
-    bundle = msgspec.json.decode(text, type=Bundle)
-    return bundle.open().circuit.with_thresholds(msgspec.json.decode(thresholds))
 
 
 def list_case_lines(
@@ -168,7 +150,7 @@ def list_case_lines(
     offset: int = 0,
     at: float,
 ) -> tuple[list[CaseLine], int]:
-    """Some cases of a run, and how many there are in all."""
+    """Return some cases of a run, and how many there are in all."""
     run_id = view.run.run_id
     if wanted.text:
         named = tuple(_find_named(connection, view.run, wanted.text.lower()))
@@ -184,12 +166,12 @@ def describe_cases(
     status: str,
     config: RunConfig,
     ends: Mapping[str, bool],
-    rows: Iterable[CaseRow],
+    rows: Iterable[CostedCase],
     agents: Sequence[AgentStatus],
     pauses: Mapping[int, Pause],
     at: float,
 ) -> list[CaseLine]:
-    """Each case with how it stands, and why."""
+    """Describe the state of each case, and the reason."""
     alive = {each.dispatch_id: each for each in agents}
     return [
         _describe_end(row, ends)
@@ -199,14 +181,14 @@ def describe_cases(
     ]
 
 
-def _describe_end(row: CaseRow, ends: Mapping[str, bool]) -> CaseLine:
+def _describe_end(row: CostedCase, ends: Mapping[str, bool]) -> CaseLine:
     return CaseLine(row, "", row.end or row.status, row.reason, healthy=bool(ends.get(row.end)))
 
 
 def _describe_case(
     status: str,
     config: RunConfig,
-    row: CaseRow,
+    row: CostedCase,
     alive: Mapping[int, AgentStatus],
     pauses: Mapping[int, Pause],
     at: float,
@@ -233,30 +215,29 @@ def _describe_case(
 
 
 def _find_named(connection: Connection, run: Run, text: str) -> Iterator[int]:
-    """The cases whose name, as people see it, has the text."""
+    """Return the cases whose name, as people see it, has the text."""
     names = name_cases(connection, run, list_case_numbers(connection, run.run_id))
     return (number for number, name in names.items() if text in name.lower())
 
 
 def name_cases(connection: Connection, run: Run, case_nos: Collection[int]) -> Mapping[int, str]:
-    """What some cases of a run are about, where their ids say little."""
+    """Return what some cases of a run are about, where their ids say little."""
     return find_application(run.circuit).name_cases(connection, case_nos)
 
 
 def read_overview(connection: Connection, run_id: int, case_no: int) -> CaseOverview | None:
-    """What a person should know about a case, as its application tells it."""
+    """Return what a person should know about a case, as its application tells it."""
     run = find_run(connection, run_id, brief=True)
     config = msgspec.convert(run.options, RunConfig).application_config
     return find_application(run.circuit).read_overview(connection, case_no, config)
 
 
 def read_today(connection: Connection, at: float) -> Spent:
-    """What all runs together have cost today."""
-    day = find_local_day(at)
-    return sum_between(connection, day.begins, day.ends)
+    """Return what all runs together have cost today."""
+    return sum_day_usage(connection, *find_local_day(at))
 
 
 def count_open_questions(db: DatabaseAddress, connection: Connection) -> int:
-    """How many questions wait for people, those of agents too."""
+    """Return how many questions wait for people, those of agents too."""
     queries = list_open_queries(open_queries(db), list_open_dispatch_ids(connection))
     return count_waiting(connection) + len(queries)

@@ -1,4 +1,4 @@
-"""What changed in a database since the last look: for live pages, read by one for all of them."""
+"""Read what changed in a database since the last look: one reader for all live pages."""
 
 import time
 from collections import Counter, deque
@@ -14,10 +14,9 @@ from interlock.api.browse import (
     CaseLine,
     count_open_questions,
     describe_cases,
-    open_circuit,
-    read_status,
 )
 from interlock.api.inspect import list_paused_dispatches
+from interlock.api.work import load_circuit
 from interlock.engine.case import Usage
 from interlock.journal.address import DatabaseAddress
 from interlock.journal.browse import (
@@ -31,12 +30,12 @@ from interlock.journal.browse import (
     list_glances,
     list_statuses,
     read_position,
-    sum_costs_of_runs,
 )
 from interlock.journal.connection import Connection
 from interlock.journal.database import explain_errors, find_writers, open_reader
 from interlock.journal.ownership import Writers
 from interlock.journal.runs import FINISHED, find_run
+from interlock.journal.usage import sum_costs_of_runs
 from interlock.runtime.settings import RunConfig
 from interlock.system.errors import InterlockError, NoDatabaseError, StoreError
 
@@ -51,7 +50,7 @@ _COUNT_AFTER: Final = 2.0
 
 
 class RunChange(msgspec.Struct, frozen=True):
-    """How a run stands now."""
+    """The new state of a run that changed."""
 
     run_id: int
     circuit: str
@@ -62,11 +61,11 @@ class RunChange(msgspec.Struct, frozen=True):
     cases: tuple[CaseLine, ...]
     """The cases that changed."""
     many: bool
-    """Whether more cases changed than are told."""
+    """True if more cases changed than are listed."""
 
     @property
     def ends(self) -> Counter[str]:
-        """The number of cases by their end, or by their status while they are open."""
+        """Return the number of cases by their end, or by their status while they are open."""
         found: Counter[str] = Counter()
         for each in self.places:
             found[each.end or each.status] += each.cases
@@ -74,16 +73,16 @@ class RunChange(msgspec.Struct, frozen=True):
 
 
 class Changes(msgspec.Struct, frozen=True):
-    """What was written since the last look."""
+    """Everything written since the last look."""
 
     position: str
     runs: tuple[RunChange, ...] = ()
     waiting: int = 0
-    """How many questions wait for people."""
+    """The number of questions that wait for people."""
     fresh: bool = False
-    """Whether what came before is unknown: whoever shows something reads it anew."""
+    """True if what came before is unknown, so that pages must be read anew."""
     problem: str = ""
-    """Why the database cannot be read now, if it cannot."""
+    """The reason why the database cannot be read now, if it cannot."""
 
 
 class ChangeReader:
@@ -100,7 +99,7 @@ class ChangeReader:
         self._statuses: Mapping[int, str] = {}
         self._writers = Writers()
         self._moments: dict[int, float] = {}
-        """When something was last told of each run."""
+        """The time of the last change that was reported, by run."""
         self._told: deque[str] = deque(maxlen=4096)
         self._costs: dict[int, tuple[float, Usage]] = {}
         self._ends: dict[int, Mapping[str, bool]] = {}
@@ -118,12 +117,12 @@ class ChangeReader:
 
     @property
     def position(self) -> str:
-        """How far the last look came."""
+        """Return the position that the last look came to."""
         return str(self._position) if self._position else ""
 
     def read(self) -> Changes | None:
-        """What changed since the last call, None if nothing did. The first call tells nothing but
-        the position."""
+        """Return what changed since the last call, None if nothing did. The first call tells
+        nothing but the position."""
         try:
             with explain_errors(self._db):  # it may go away while a connection is open
                 return self._look(self._open())
@@ -187,7 +186,7 @@ class ChangeReader:
         running = list_statuses(connection, FINISHED)
         self._writers = find_writers(self._db)
         statuses = {
-            number: read_status(status, number, self._writers) for number, status in running.items()
+            number: self._writers.find_status(number, status) for number, status in running.items()
         }
         for number in {*statuses, *self._statuses}:
             if statuses.get(number) != self._statuses.get(number):
@@ -208,7 +207,7 @@ class ChangeReader:
             if not found:
                 continue
             glance = found[0]
-            status = read_status(glance.status, run_id, self._writers)
+            status = self._writers.find_status(run_id, glance.status)
             some = list(dict.fromkeys(numbers))
             rows = find_case_rows(connection, some[:MOST_CHANGED])
             pauses = list_paused_dispatches(connection, run_id, at)
@@ -227,11 +226,12 @@ class ChangeReader:
             )
 
     def _find_ends(self, connection: Connection, run_id: int) -> Mapping[str, bool]:
-        """The ends of a run's circuit, which stays as it is; none if it cannot be read any more."""
+        """Return the ends of a run's circuit, which stays as it is; none if it cannot be read any
+        more."""
         if run_id not in self._ends:
             self._ends[run_id] = {}
             with suppress(InterlockError, msgspec.MsgspecError):
-                self._ends[run_id] = open_circuit(find_run(connection, run_id, brief=True)).ends
+                self._ends[run_id] = load_circuit(find_run(connection, run_id, brief=True)).ends
         return self._ends[run_id]
 
     def _sum_costs(self, connection: Connection, run_id: int) -> Usage:
@@ -247,7 +247,7 @@ class ChangeReader:
 def _find_stirred(
     before: Mapping[int, AgentStatus], now: Mapping[int, AgentStatus]
 ) -> list[tuple[int, str]]:
-    """The cases of agents that came, went, or stand otherwise."""
+    """Return the cases of agents that came, went, or stand otherwise."""
     found = []
     for number in {*before, *now}:
         one, other = before.get(number), now.get(number)

@@ -32,7 +32,6 @@ from interlock.agents.queries import (
     list_open_queries,
     write_reply,
 )
-from interlock.api.browse import open_circuit
 from interlock.api.work import load_circuit
 from interlock.engine.circuit import ARTIFACT, HUMAN, Circuit, Step
 from interlock.journal.address import DatabaseAddress
@@ -65,7 +64,7 @@ from interlock.system.time import format_time
 
 
 class AnswerRequest(msgspec.Struct, frozen=True):
-    """What somebody says on the command line."""
+    """An answer as somebody gives it."""
 
     question: str
     decision: str
@@ -73,13 +72,13 @@ class AnswerRequest(msgspec.Struct, frozen=True):
     fields: dict[str, Any]
     by: str
     user: str
-    """Who sits at the keyboard."""
+    """The user who gives it."""
     family: bool | None
-    """Whether it is for the whole family; None leaves that to the circuit."""
+    """True if it is for the whole family; None leaves that to the circuit."""
 
     @property
     def question_id(self) -> int:
-        """The number of a gate, or of a question about a run."""
+        """Return the number of a gate, or of a question about a run."""
         word = self.question
         if not word.isascii() or not word.removeprefix("-").isdigit() or len(word) > 18:
             raise SourceError(f"{word!r} is no question's number; 'interlock inbox' lists them")
@@ -104,7 +103,7 @@ class SavedAnswer(msgspec.Struct, frozen=True):
     question_id: int | str
     run_id: int
     taken_now: bool
-    """Whether a process is at work that takes it now."""
+    """True if a process is at work that takes it now."""
     also: Sequence[int]
     """Other questions that it settles, too."""
     then: str
@@ -121,7 +120,7 @@ class LateAnswer(msgspec.Struct, frozen=True):
 
 
 def find_user() -> str:
-    """Who sits at the terminal."""
+    """Return the user who sits at the terminal."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):
@@ -169,7 +168,7 @@ def _save_answer(
 def _answer_query(
     path: DatabaseAddress, settings: Settings, given: AnswerRequest, at: float
 ) -> SavedAnswer:
-    """The agent that asked sees it when it asks again."""
+    """Save the reply to an agent's query; the agent gets it when it asks again."""
     mail, number = open_queries(path), given.question
     with open_reader(path) as connection:
         found = [each for each in list_questions(connection, path) if each.question_id == number]
@@ -190,7 +189,7 @@ def _answer_query(
 
 
 def _refuse_query(path: DatabaseAddress, given: AnswerRequest, at: float) -> NoReturn:
-    """Somebody else answered it first."""
+    """Journal a second reply to a query as refused, and raise StateError."""
     query, first = (find(open_queries(path), given.question) for find in (find_query, find_reply))
     by = f" by {first.by}" if isinstance(first, QueryReply) else ""
     sentence = f"question {given.question} is answered already{by}"
@@ -204,7 +203,8 @@ def _refuse_query(path: DatabaseAddress, given: AnswerRequest, at: float) -> NoR
 def prepare_answer(
     connection: Connection, settings: Settings, given: AnswerRequest, at: float
 ) -> PreparedAnswer | LateAnswer:
-    """The answer, checked; SourceError or StateError if it cannot be one."""
+    """Check an answer and return it, or the refusal of one that is late; SourceError or StateError
+    if it cannot be one."""
     found = [
         each for each in list_open_questions(connection) if each.question_id == given.question_id
     ]
@@ -270,7 +270,7 @@ def _answer_inquiry(
 
 
 def _answer_late(connection: Connection, given: AnswerRequest) -> LateAnswer:
-    """What to say to an answer that comes after the question was settled."""
+    """Return what to say to an answer that comes after the question was settled."""
     found = find_question(connection, given.question_id)
     if found is None:
         raise NotFoundError(
@@ -290,7 +290,7 @@ def _answer_late(connection: Connection, given: AnswerRequest) -> LateAnswer:
 def shape_answer(
     step: Step, decision: str, message: str, fields: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """A decision in the words of the step: its signal, or the field that takes decisions."""
+    """Return a decision in the words of the step: its signal, or the field that takes decisions."""
     known = step.shape.fields
     place = "text" if "text" in known and "comment" not in known else "comment"
     data: dict[str, Any] = {place: message} if message else {}
@@ -309,7 +309,7 @@ def shape_answer(
 
 
 def _find_decision_field(step: Step, decision: str) -> str:
-    """The field of the answer that takes this decision; empty if none says so."""
+    """Return the field of the answer that takes this decision; empty if none says so."""
     for name in ("decision", *step.shape.required):
         field = step.shape.fields.get(name)
         if field is not None and field.choices and decision in field.choices:
@@ -327,14 +327,14 @@ def _set_field(data: dict[str, Any], name: str, value: Any, step: Step) -> None:
 
 
 def check_may_answer(settings: Settings, step: str, by: str, user: str) -> None:
-    """StateError if the project does not let them answer at that step."""
+    """Raise StateError if the project does not let this user answer at that step."""
     problem = settings.inbox.find_problem(step, by or user, user)
     if problem:
         raise StateError(f"{problem}; nothing was saved")
 
 
 def _refuse_others(question: OpenGate, agents: Mapping[str, str]) -> None:
-    """A question that goes to an agent, or into a file, is not answered here."""
+    """Raise StateError if the question goes to an agent, or into a file."""
     asked = agents.get(HUMAN, "")
     if asked == "manual":
         save = f"'interlock save {question.case_id} --run {question.run_id} -f FILE'"
@@ -379,7 +379,7 @@ def _build_refusal(connection: Connection, late: HumanAnswer) -> Refusal:
 
 
 def _find_deadline(step: Step | None, asked_at: float) -> float:
-    """Until when a gate takes an answer; 0 if it waits for ever."""
+    """Return the time until which a gate takes an answer; 0 if it waits for ever."""
     return asked_at + step.timeout if step is not None and step.timeout is not None else 0.0
 
 
@@ -400,9 +400,9 @@ class Question(msgspec.Struct, frozen=True):
     options: tuple[str, ...] = ()
     """The decisions that it takes, if they are known."""
     answer_saved: bool = False
-    """Whether an answer is saved that nobody has taken yet."""
+    """True if an answer is saved that nobody has taken yet."""
     due_at: float = 0.0
-    """Until when it takes an answer; 0 if it waits for ever."""
+    """The time until which it takes an answer; 0 if it waits for ever."""
 
     @property
     def version(self) -> str:
@@ -412,8 +412,8 @@ class Question(msgspec.Struct, frozen=True):
 
     @property
     def parts(self) -> list[PromptPart]:
-        """The prompt for people: without the lines that enclose data for agents; where a gate has
-        no template, the case and what was answered so far."""
+        """Return the prompt for people: without the lines that enclose data for agents; where a
+        gate has no template, the case and what was answered so far."""
         given = read_json(self.prompt.encode())
         if not isinstance(given, dict) or not isinstance(given.get("answers"), dict):
             return split_prompt(self.prompt)
@@ -423,12 +423,12 @@ class Question(msgspec.Struct, frozen=True):
 
     @property
     def is_query(self) -> bool:
-        """Whether an agent asks it in the middle of its work."""
+        """Return whether an agent asks it in the middle of its work."""
         return isinstance(self.question_id, str)
 
     @property
     def summary(self) -> str:
-        """The question itself, in one line."""
+        """Return the question itself, in one line."""
         if isinstance(read_json(self.prompt.encode()), dict):  # a gate without a template
             return f"{', '.join(self.options) or 'decide'}?"
         lines = [" ".join(line.split()) for line in self.prompt.splitlines() if line.strip()]
@@ -441,19 +441,19 @@ class Question(msgspec.Struct, frozen=True):
 
 
 def _format_value(value: Any) -> str:
-    """A text as it is, everything else as JSON."""
+    """Return a text as it is, and everything else as JSON."""
     if isinstance(value, dict) and len(value) == 1 and isinstance(value.get("text"), str):
         return str(value["text"])
     return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
 
 
 def _is_fence(line: str) -> bool:
-    """Whether a line of a prompt encloses data, or tells its reader what such lines mean."""
+    """Return whether a line of a prompt encloses data, or tells its reader what such lines mean."""
     return "--- data " in line or line.startswith("--- end ")
 
 
 def list_questions(connection: Connection, path: DatabaseAddress) -> list[Question]:
-    """Everything that waits, in all runs, oldest first."""
+    """Return the open questions of all runs, oldest first."""
     found = [
         *_list_gates(connection),
         *_list_inquiries(connection),
@@ -490,7 +490,7 @@ def _list_gates(connection: Connection) -> list[Question]:
 def _load_circuit(connection: Connection, run_id: int) -> Circuit | None:
     """None if it cannot be read any more: its questions are shown all the same."""
     try:
-        return open_circuit(find_run(connection, run_id, brief=True))
+        return load_circuit(find_run(connection, run_id, brief=True))
     except InterlockError:
         return None
 
@@ -500,7 +500,7 @@ def _find_step(circuit: Circuit | None, name: str) -> Step | None:
 
 
 def _list_choices(step: Step | None) -> tuple[str, ...]:
-    """The words that a gate takes, as far as its table says so."""
+    """Return the words that a gate takes, as far as its table says so."""
     if step is None:
         return ()
     fields = [step.shape.fields.get(each) for each in ("decision", *step.shape.required)]
@@ -541,7 +541,7 @@ def _list_queries(connection: Connection, path: DatabaseAddress) -> list[Questio
 
 
 def read_inbox(path: DatabaseAddress) -> tuple[list[Question], list[QuestionGroup]]:
-    """Everything that waits, and which questions one answer settles together."""
+    """Return the open questions, and the groups of them that one answer settles together."""
     groups: list[QuestionGroup] = []
     with open_reader(path) as connection:
         questions = list_questions(connection, path)

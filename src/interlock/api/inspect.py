@@ -1,4 +1,4 @@
-"""What the journal tells: how a case came where it is, why it waits, what other thresholds change.
+"""Explain a run: how a case came where it is, why it waits, what other thresholds would change.
 
 Reads what is committed and disturbs nobody.
 """
@@ -33,6 +33,7 @@ from interlock.journal.history import (
     RefusalRecord,
     compute_digest,
     count_ends,
+    count_ends_of_runs,
     find_case,
     list_cases,
     list_dispatches,
@@ -40,7 +41,7 @@ from interlock.journal.history import (
     list_refusals,
 )
 from interlock.journal.journal import Pause
-from interlock.journal.ownership import Writer, Writers
+from interlock.journal.ownership import Writer
 from interlock.journal.runs import (
     FINISHED,
     LoadedCase,
@@ -74,15 +75,15 @@ class CaseLife(msgspec.Struct, frozen=True):
     circuit: Circuit
     dispatches: tuple[DispatchRecord, ...]
     notes: Mapping[int, tuple[str, ...]] = {}
-    """What was noted about the agents, by dispatch."""
+    """Notes about the agents, by dispatch."""
     known: tuple[str, ...] = ()
-    """What the application knows about it beyond its decisions."""
+    """Lines of the application about it, beyond its decisions."""
 
     def __str__(self) -> str:
         return "\n".join(self.format())
 
     def format(self, *, prompts: bool = False) -> Iterator[str]:
-        """The life as lines of text; with `prompts`, the prompts too."""
+        """Yield the life as lines of text; with `prompts`, the prompts too."""
         case = self.case
         yield (
             f"case {case.case_id} of run {case.run_id}, "
@@ -100,7 +101,7 @@ class CaseLife(msgspec.Struct, frozen=True):
 
 
 def explain_case(connection: Connection, case_id: str, run_id: int | None = None) -> CaseLife:
-    """The life of a case; in the newest run that has it, if none is named."""
+    """Return the life of a case; in the newest run that has it, if none is named."""
     case = find_case(connection, case_id, run_id)
     circuit = load_circuit(find_run(connection, case.run_id))
     application = find_application(circuit.name)
@@ -145,7 +146,7 @@ def _format_dispatch(dispatch: DispatchRecord, circuit: Circuit, *, prompts: boo
 
 
 def _format_attempts(dispatch: DispatchRecord) -> Iterator[str]:
-    """What came before the answer that was decided on."""
+    """Yield the refusals, pauses and calls before the answer that was decided on."""
     for refused in dispatch.refused:
         yield f"  refused ({refused.reason}): {refused.sentence}"
     for pause in dispatch.pauses:
@@ -167,7 +168,7 @@ def _format_call(call: ModelCall) -> str:
 
 
 def explain_passed(circuit: Circuit, rule_id: str, why: str) -> str:
-    """Why a rule that stands before the one taken was passed over."""
+    """Return why a rule that stands before the one taken was passed over."""
     rule = circuit.find_rule(rule_id)
     if why == "spent" and rule is not None:
         return f"loop {rule.loop} is spent ({circuit.loops[str(rule.loop)].max})"
@@ -184,8 +185,8 @@ def _explain_rule(circuit: Circuit, rule_id: str) -> str:
 
 
 def list_case_files(db: DatabaseAddress, run_id: int, case_no: int) -> dict[str, Path]:
-    """The files that the agents of a case left on this machine, by their place below its folder:
-    prompts, transcripts, what they made."""
+    """Return the files that the agents of a case left on this machine, by their place below its
+    folder: prompts, transcripts, what they made."""
     root = agents_folder(db)
     folder = root / f"{run_id}" / f"{case_no}"
     paths = list_work_files(root, run_id, case_no)
@@ -214,7 +215,7 @@ class RunStanding(msgspec.Struct, frozen=True, kw_only=True):
     notable: list[CaseSummary]
     """The cases that are open, stuck or ended badly."""
     reasons: list[str]
-    """Why the first of the notable cases are where they are."""
+    """The reasons why the first of the notable cases are where they are."""
     refused: Counter[str]
     """The number of refused answers by reason."""
     low_limits: list[str]
@@ -226,7 +227,7 @@ class RunStanding(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _list_agents(db: DatabaseAddress) -> list[AgentStatus]:
-    """The agents at work, on this host and with workers on others."""
+    """Return the agents at work, on this host and with workers on others."""
     found = read_agent_status(agents_folder(db))
     if isinstance(db, PostgresAddress):
         from interlock.api.worker import list_worker_agents
@@ -238,25 +239,28 @@ def _list_agents(db: DatabaseAddress) -> list[AgentStatus]:
 
 
 def list_overviews(db: DatabaseAddress) -> list[RunOverview]:
-    """All runs of a database, oldest first."""
+    """Return all runs of a database, oldest first."""
     writers = find_writers(db)
     with open_reader(db) as connection:
+        runs = list_runs(connection)
+        ends = count_ends_of_runs(connection, [run.run_id for run in runs])
         return [
-            RunOverview(run, read_run_status(run, writers), count_ends(connection, run.run_id))
-            for run in list_runs(connection)
+            RunOverview(run, writers.find_status(run.run_id, run.status), ends[run.run_id])
+            for run in runs
         ]
 
 
 def read_standing(
     db: DatabaseAddress, run_id: int | None, explained: int, at: float
 ) -> RunStanding:
-    """How a run stands, by default the newest; so many of its notable cases are explained."""
+    """Return the state of a run, by default the newest, with so many of its notable cases
+    explained."""
     with open_reader(db) as connection:
         run = find_run(connection, run_id)
         circuit, cases = load_circuit(run), list_cases(connection, run.run_id)
         notable = [case for case in cases if not circuit.ends.get(case.end)]
         writers = find_writers(db)
-        status = read_run_status(run, writers)
+        status = writers.find_status(run.run_id, run.status)
         agents = _list_agents(db) if status == "running" else []
         return RunStanding(
             run=run,
@@ -274,14 +278,9 @@ def read_standing(
         )
 
 
-def read_run_status(run: Run, writers: Writers) -> str:
-    """The run's status. The journal cannot know that the process at work has died."""
-    is_dead = run.status == "running" and writers.find(run.run_id) is None
-    return "interrupted" if is_dead else run.status
-
-
 def read_digest(db: DatabaseAddress, run_id: int) -> str:
-    """One hash over all decisions and answers of a run: runs that decided alike have the same."""
+    """Return one hash over all decisions and answers of a run: runs that decided alike have the
+    same."""
     with open_reader(db) as connection:
         return compute_digest(connection, run_id)
 
@@ -299,13 +298,14 @@ class JournalReader:
                 find_case(connection, case_id, self.run_id)
 
     def read_status(self) -> str:
-        """How the run stands now."""
+        """Return the status of the run now."""
         with open_reader(self._db) as connection:
-            return read_run_status(find_run(connection, self.run_id), find_writers(self._db))
+            run = find_run(connection, self.run_id, brief=True)
+            return find_writers(self._db).find_status(run.run_id, run.status)
 
     def read(self) -> list[JournalLine | RefusalRecord]:
-        """What was written since the last call, at first everything: decisions, and answers that
-        were refused, in the order of time."""
+        """Return what was written since the last call, at first everything: decisions, and answers
+        that were refused, in the order of time."""
         with open_reader(self._db) as connection:
             lines = list_lines(connection, self.run_id, self._seq, self._case_id)
             refused = list_refusals(connection, self.run_id, self._refusal_id)
@@ -316,7 +316,8 @@ class JournalReader:
         return sorted(found, key=lambda each: each.at)
 
     def follow(self, wait: Callable[[], None]) -> Iterator[JournalLine | RefusalRecord]:
-        """What was written so far and what is to come, to the end; `wait` is called in between."""
+        """Yield what was written so far and what is to come, to the end; `wait` is called in
+        between."""
         growing = True
         while growing:
             # Asked before reading: a writer that ends in between has left its lines behind.
@@ -357,7 +358,7 @@ def _iterate_replay(
 
 
 class ReplaySample(msgspec.Struct, frozen=True):
-    """What other thresholds would change, as far as it was looked at."""
+    """The effect of other thresholds on the cases that were replayed in time."""
 
     changed: tuple[tuple[int, ReplayedCase], ...]
     """The cases that would go another way, each with its number."""
@@ -388,7 +389,7 @@ def replay_some(
 
 
 def report_run(connection: Connection, run: Run) -> str:
-    """What the run's application found, as Markdown; of any other run, its cases."""
+    """Return what the run's application found, as Markdown; of any other run, its cases."""
     found = find_application(run.circuit).report(connection, run)
     if found:
         return found
@@ -400,7 +401,7 @@ def report_run(connection: Connection, run: Run) -> str:
 def explain_standing(
     connection: Connection, circuit: Circuit, run_id: int, lines: Sequence[CaseSummary]
 ) -> Iterator[str]:
-    """A reason for each of these cases of a run."""
+    """Yield a reason for each of these cases of a run."""
     resting = list_paused_dispatches(connection, run_id, time.time())
     unsent = any(line.status == "open" and line.dispatch_id is None for line in lines)
     loaded = load_cases(connection, circuit, run_id) if unsent else ()
@@ -430,7 +431,7 @@ def _explain_turn(circuit: Circuit, waiting: LoadedCase, cases: dict[str, Loaded
 
 
 def _explain_end(connection: Connection, circuit: Circuit, line: CaseSummary) -> str:
-    """The reason of the rule that ended it, and of the failure it answered."""
+    """Return the reason of the rule that ended it, and of the failure it answered."""
     last = list_dispatches(connection, case_no=line.case_no)[-1]
     if last.decision is None:
         return ""
@@ -448,7 +449,7 @@ def list_paused_dispatches(connection: Connection, run_id: int, at: float) -> di
 
 
 def list_low_limits(connection: Connection, run: Run, at: float) -> list[str]:
-    """A line for each limit of a run that is nearly or wholly spent."""
+    """Return a line for each limit of a run that is nearly or wholly spent."""
     limits = read_limits(msgspec.convert(run.options, RunConfig).budget)
     found = compute_limit_shares(limits, measure_usage(connection, run, limits, at))
     return [describe_low_limit(word, part) for word, part in found.items() if part >= LOW_SHARE]

@@ -281,7 +281,9 @@ class Project:
             found = list_runs(connection)
         if status is not None:
             writers = find_writers(self.db)
-            found = [each for each in found if inspect.read_run_status(each, writers) == status]
+            found = [
+                each for each in found if writers.find_status(each.run_id, each.status) == status
+            ]
         return [Run(self, each.run_id) for each in found]
 
     # Questions.

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from interlock.api.inspect import CaseLife, read_run_status
+from interlock.api.inspect import CaseLife
 from interlock.api.start import OpenRun
 from interlock.api.work import Display, RunResult, describe_run, work_on_run
 from interlock.journal.address import DatabaseAddress, identify
@@ -217,7 +217,8 @@ class Run:
     def status(self) -> str:
         """How the run stands: a status of `RunResult`, `running` while a process works on it, or
         `interrupted` if that process died."""
-        return read_run_status(self._read_record(), find_writers(self._project.db))
+        run = self._read_record()
+        return find_writers(self._project.db).find_status(run.run_id, run.status)
 
     @property
     def counts(self) -> dict[str, int]:

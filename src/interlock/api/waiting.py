@@ -1,16 +1,17 @@
-"""What waits for people, and what hangs on it: groups that one answer settles, cases held up."""
+"""Open questions, with the groups that one answer settles and the cases that each holds up."""
 
 from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Final
 
 import msgspec
 
-from interlock.api.browse import open_circuit
 from interlock.api.inbox import Question, list_questions
+from interlock.api.work import load_circuit
 from interlock.engine.circuit import Step
 from interlock.journal.address import DatabaseAddress
-from interlock.journal.browse import list_families, list_needs
+from interlock.journal.browse import list_needs
 from interlock.journal.database import open_reader
+from interlock.journal.history import list_families
 from interlock.journal.runs import Run, find_run
 from interlock.runtime.application import QuestionGroup, find_application
 from interlock.system.errors import InterlockError
@@ -26,13 +27,13 @@ class InboxEntry(msgspec.Struct, frozen=True):
     about: str = ""
     """What the questions of a group have in common, in one line."""
     for_family: bool = False
-    """Whether an answer is for the family unless it says not; they are one entry then."""
+    """True if an answer is for the family unless it says not; they are one entry then."""
     blocks: int = 0
-    """How many other cases wait for this one."""
+    """The number of other cases that wait for this one."""
 
     @property
     def count(self) -> int:
-        """How many questions it stands for."""
+        """Return the number of questions it stands for."""
         return 1 + len(self.also) if self.for_family else 1
 
 
@@ -41,8 +42,8 @@ _BAD_WORDS: Final = ("reject", "refuse", "deny", "stop", "no", "rejected")
 
 
 def assign_keys(options: Sequence[str]) -> dict[str, str]:
-    """The key that chooses each decision: `a` and `r` where there is such a decision, so that they
-    mean the same everywhere; else its place."""
+    """Return the key that chooses each decision: `a` and `r` where there is such a decision, so
+    that they mean the same everywhere; else its place."""
     keys = {word: str(number) for number, word in enumerate(options, 1) if number < 10}
     for key, words in (("a", _GOOD_WORDS), ("r", _BAD_WORDS)):
         word = next((each for each in words if each in options), None)
@@ -52,7 +53,8 @@ def assign_keys(options: Sequence[str]) -> dict[str, str]:
 
 
 def list_entries(path: DatabaseAddress) -> list[InboxEntry]:
-    """Everything that waits, the most blocking first; of a group that one answer settles, one."""
+    """Return everything that waits, the most blocking first; of a group that one answer settles,
+    one."""
     with open_reader(path) as connection:
         questions = list_questions(connection, path)
         runs = {each.run_id for each in questions}
@@ -125,9 +127,9 @@ def _group_entries(
 
 
 def _list_steps(run: Run) -> Iterable[Step]:
-    """The steps of a run's circuit; none if it cannot be read any more."""
+    """Return the steps of a run's circuit; none if it cannot be read any more."""
     try:
-        return open_circuit(run).steps.values()
+        return load_circuit(run).steps.values()
     except InterlockError:
         return ()
 
@@ -135,7 +137,7 @@ def _list_steps(run: Run) -> Iterable[Step]:
 def _count_blocked(
     needs: Sequence[tuple[int, str, tuple[str, ...]]],
 ) -> dict[tuple[int, str], int]:
-    """How many open cases come after each case, directly or not, by run and name."""
+    """Return how many open cases come after each case, directly or not, by run and name."""
     followers: dict[tuple[int, str], list[str]] = {}
     for run_id, case_id, names in needs:
         for name in names:

@@ -4,7 +4,7 @@ import asyncio
 import signal
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Protocol, TypedDict
 
@@ -107,9 +107,15 @@ class RunResult(msgspec.Struct, frozen=True):
 
 
 def load_circuit(run: Run) -> Circuit:
-    """The circuit a run was begun with, thresholds and prompts included."""
-    bundle = msgspec.json.decode(run.text, type=Bundle)
-    return bundle.open().circuit.with_thresholds(run.options.get("thresholds", {}))
+    """Return the circuit a run was begun with, thresholds and prompts included. It is kept: reading
+    one takes longer than all the rest."""
+    return _open_circuit(run.text, msgspec.json.encode(run.options.get("thresholds", {})))
+
+
+@lru_cache(maxsize=32)
+def _open_circuit(text: str, thresholds: bytes) -> Circuit:
+    bundle = msgspec.json.decode(text, type=Bundle)
+    return bundle.open().circuit.with_thresholds(msgspec.json.decode(thresholds))
 
 
 def work_on_run(

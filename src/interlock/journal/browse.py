@@ -1,5 +1,5 @@
 # ruff: noqa: S608 - statements are put together from words and marks of ours alone
-"""What pages ask of the journal: runs at a glance, counts by place, some cases, what changed.
+"""Read many rows at once for pages: runs at a glance, counts by place, tables of cases, changes.
 
 Each is a few statements over indexed rows, however large the run: cases are not decoded or folded,
 and texts stay where they are. `history` reads the same in full.
@@ -13,7 +13,6 @@ import msgspec
 
 from interlock.engine.case import Usage
 from interlock.engine.circuit import FAILURES, HUMAN
-from interlock.engine.schedule import Spent
 from interlock.journal.connection import (
     Connection,
     RawConnection,
@@ -21,13 +20,18 @@ from interlock.journal.connection import (
     is_row_id,
     raw_connection,
 )
-from interlock.journal.journal import read_blob
+from interlock.journal.history import (
+    MOST_NAMED,
+    CaseSummary,
+    count_ends_of_runs,
+    find_cases,
+    state_field,
+)
+from interlock.journal.usage import sum_costs_of_runs
 from interlock.system.errors import NotFoundError
 
-_MOST_NAMED: Final = 500
 _MOST_FOUND: Final = 20_000
-"""Cases that one statement can name."""
-"""Numbers in one statement; databases have a limit."""
+"""Cases that one search can name."""
 _LOOK_BACK: Final = 512
 """How far back changes are looked for again where several processes write: numbers are taken before
 they are committed."""
@@ -55,7 +59,7 @@ class RunGlance(msgspec.Struct, frozen=True):
     circuit: str
     source: str
     status: str
-    """As the journal has it; only who looks for its process knows whether it was interrupted."""
+    """As the journal has it, which cannot know that a process has died."""
     created_at: float
     changed_at: float
     options: Mapping[str, Any]
@@ -69,7 +73,7 @@ class RunGlance(msgspec.Struct, frozen=True):
 
 
 class PlaceCount(msgspec.Struct, frozen=True):
-    """How many cases stand at a step, are stuck there, or came from it to an end."""
+    """The number of cases that stand at a step, are stuck there, or came from it to an end."""
 
     step: str
     status: str
@@ -80,10 +84,10 @@ class PlaceCount(msgspec.Struct, frozen=True):
 
 
 class CaseFilter(msgspec.Struct, frozen=True):
-    """Which cases of a run, and in what order."""
+    """A choice of the cases of a run, and their order."""
 
     text: str = ""
-    """In its id, whatever the case of letters."""
+    """A part of the case's id, whatever the case of letters."""
     state: str = ""
     """`open`, `asked`, `human`, `stuck`, or the name of an end."""
     step: str = ""
@@ -93,31 +97,27 @@ class CaseFilter(msgspec.Struct, frozen=True):
     """Cases that fit the text by another name."""
 
 
-class CaseRow(msgspec.Struct, frozen=True):
-    """A case as a table shows it."""
+class CostedCase(CaseSummary, frozen=True):
+    """A case, and what it has cost."""
 
-    case_no: int
-    case_id: str
-    run_id: int
-    status: str
-    step: str
-    attempt: int
-    end: str
-    reason: str
-    dispatch_id: int | None
-    role: str
-    """Who is asked, if anybody is."""
-    since: float
-    """When they were asked; 0 if nobody is."""
-    needs: tuple[str, ...]
-    tokens: int
-    money: float
-    moved_at: float
-    """When it was last decided about; 0 if never."""
+    tokens: int = 0
+    money: float = 0.0
+    moved_at: float = 0.0
+    """The time of the last decision; 0 if there is none."""
+
+    @property
+    def reason(self) -> str:
+        """Return why it is stuck, or came to its end; empty if nothing is to be said."""
+        return self.state.reason
+
+    @property
+    def attempt(self) -> int:
+        """Return how often it has come to its step."""
+        return self.state.visits.get(self.step, 0)
 
 
 class Position(msgspec.Struct, frozen=True):
-    """How far the journal has come: a mark that differs when anything was written."""
+    """A position in the journal, with a mark that differs when anything was written."""
 
     seq: int
     dispatch_id: int
@@ -137,19 +137,19 @@ def list_glances(
     only: Sequence[int] = (),
     brief: bool = False,
 ) -> list[RunGlance]:
-    """The newest runs, newest first; those before that number, or `only` those, if some are named.
-    In `brief`, without their cases and costs."""
+    """Return the newest runs, newest first; those before that number, or `only` those, if some are
+    named. In `brief`, without their cases and costs."""
     raw = raw_connection(connection)
     query = "select run_id, circuit, source, status, created_at, changed_at, options from runs"
     given: list[Any] = []
     if only:
-        given = [each for each in only if is_row_id(each)][:_MOST_NAMED]
+        given = [each for each in only if is_row_id(each)][:MOST_NAMED]
         query += f" where run_id in ({_marks(given)})"
     elif before:
         query, given = f"{query} where run_id < ?", [before if is_row_id(before) else 0]
     rows = raw.execute(f"{query} order by run_id desc limit ?", (*given, limit)).fetchall()
     numbers = [] if brief else [row[0] for row in rows]
-    ends, costs = _count_ends(raw, numbers), _sum_runs(raw, numbers)
+    ends, costs = count_ends_of_runs(connection, numbers), sum_costs_of_runs(connection, numbers)
     return [
         RunGlance(
             run_id=run_id,
@@ -159,57 +159,27 @@ def list_glances(
             created_at=created_at,
             changed_at=changed_at,
             options=msgspec.json.decode(options),
-            ends=ends.get(run_id, Counter()),
+            ends=ends[run_id],
             cost=costs.get(run_id, NOTHING),
         )
         for run_id, circuit, source, status, created_at, changed_at, options in rows
     ]
 
 
-def _count_ends(raw: RawConnection, numbers: Sequence[int]) -> dict[int, Counter[str]]:
-    found: dict[int, Counter[str]] = {}
-    if numbers:
-        query = (
-            f"select c.run_id, c.status, {_end(raw)}, count(*) from cases c"
-            f" where c.run_id in ({_marks(numbers)}) group by 1, 2, 3"
-        )
-        for run_id, status, end, count in raw.execute(query, list(numbers)):
-            found.setdefault(run_id, Counter())[end or status] += count
-    return found
-
-
-def _sum_runs(raw: RawConnection, numbers: Sequence[int]) -> dict[int, Usage]:
-    """Tokens and money of runs."""
-    found: dict[int, Usage] = {}
-    if numbers:
-        marks = _marks(numbers)
-        query = (
-            "select run_id, sum(tokens), sum(money) from"
-            " (select c.run_id, j.tokens, j.money from cases c"
-            f" join journal j on j.case_no = c.case_no where c.run_id in ({marks})"
-            " union all"
-            f" select run_id, tokens, money from pauses where run_id in ({marks})) as used"
-            " group by 1"
-        )
-        for run_id, tokens, money in raw.execute(query, [*numbers, *numbers]):
-            found[run_id] = Usage(int(tokens or 0), float(money or 0.0))
-    return found
-
-
 def has_running(connection: Connection) -> bool:
-    """Whether any run is running, as the journal has it."""
+    """Return whether any run is running, as the journal has it."""
     query = "select 1 from runs where status = 'running' limit 1"
     return raw_connection(connection).execute(query).fetchone() is not None
 
 
 def list_case_numbers(connection: Connection, run_id: int) -> list[int]:
-    """The numbers of all cases of a run, in order."""
+    """Return the numbers of all cases of a run, in order."""
     query = "select case_no from cases where run_id = ? order by case_no"
     return [number for (number,) in raw_connection(connection).execute(query, (run_id,))]
 
 
 def count_places(connection: Connection, run_id: int) -> list[PlaceCount]:
-    """Where the cases of a run are."""
+    """Count the cases of a run by where they stand."""
     raw = raw_connection(connection)
     rows = raw.execute(
         f"select c.step, c.status, {_end(raw)}, count(c.dispatch_id), count(*) from cases c"
@@ -221,8 +191,8 @@ def count_places(connection: Connection, run_id: int) -> list[PlaceCount]:
 
 def list_case_rows(
     connection: Connection, run_id: int, wanted: CaseFilter, *, limit: int, offset: int = 0
-) -> tuple[list[CaseRow], int]:
-    """Some cases of a run in order, and how many there are in all."""
+) -> tuple[list[CostedCase], int]:
+    """Return some cases of a run in order, and how many there are in all."""
     raw = raw_connection(connection)
     where, given = _build_where(raw, wanted)
     tables = "cases c left join dispatches d on d.dispatch_id = c.dispatch_id"
@@ -280,48 +250,27 @@ def _build_order(raw: RawConnection, wanted: CaseFilter, run_id: int) -> tuple[s
     return columns[wanted.sort], []
 
 
-def find_case_rows(connection: Connection, numbers: Sequence[int]) -> list[CaseRow]:
-    """These cases, in no particular order."""
-    raw = raw_connection(connection)
+def find_case_rows(connection: Connection, numbers: Sequence[int]) -> list[CostedCase]:
+    """Return these cases, in no particular order."""
     return [
         row
-        for start in range(0, len(numbers), _MOST_NAMED)
-        for row in _read_rows(raw, numbers[start : start + _MOST_NAMED])
+        for start in range(0, len(numbers), MOST_NAMED)
+        for row in _read_rows(connection, numbers[start : start + MOST_NAMED])
     ]
 
 
-def _read_rows(raw: RawConnection, numbers: Sequence[int]) -> Iterator[CaseRow]:
-    marks = _marks(numbers)
-    costs = {row[0]: row[1:] for row in raw.execute(_COSTS % marks, list(numbers))}
-    rows = raw.execute(
-        "select c.case_no, c.case_id, c.run_id, c.status, c.step, c.dispatch_id, c.needs,"
-        f" {_field(raw, 'end')}, {_field(raw, 'reason')}, {_field(raw, 'visits')},"
-        " coalesce(d.role, ''), coalesce(d.at, 0.0)"
-        " from cases c left join dispatches d on d.dispatch_id = c.dispatch_id"
-        f" where c.case_no in ({marks})",
-        list(numbers),
-    ).fetchall()
+def _read_rows(connection: Connection, numbers: Sequence[int]) -> Iterator[CostedCase]:
+    raw, cases = raw_connection(connection), find_cases(connection, numbers)
+    costs = {row[0]: row[1:] for row in raw.execute(_COSTS % _marks(numbers), list(numbers))}
     pauses: dict[int, tuple[int, float]] = {}
-    for run_id in {row[2] for row in rows}:
+    for run_id in {each.run_id for each in cases}:
         for case_no, tokens, money in raw.execute(_PAUSE_COSTS, (run_id,)):
             pauses[case_no] = (tokens, money)
-    for case_no, case_id, run_id, status, step, dispatch_id, needs, end, reason, *rest in rows:
-        visits, role, since = rest
-        tokens, money, moved_at = costs.get(case_no, (0, 0.0, 0.0))
-        more_tokens, more_money = pauses.get(case_no, (0, 0.0))
-        yield CaseRow(
-            case_no=case_no,
-            case_id=case_id,
-            run_id=run_id,
-            status=status,
-            step=step,
-            attempt=msgspec.json.decode(visits).get(step, 0) if visits else 0,
-            end=end or "",
-            reason=reason or "",
-            dispatch_id=dispatch_id,
-            role=role,
-            since=since,
-            needs=tuple(msgspec.json.decode(needs)),
+    for each in cases:
+        tokens, money, moved_at = costs.get(each.case_no, (0, 0.0, 0.0))
+        more_tokens, more_money = pauses.get(each.case_no, (0, 0.0))
+        yield CostedCase(
+            **msgspec.structs.asdict(each),
             tokens=int(tokens + more_tokens),
             money=money + more_money,
             moved_at=moved_at or 0.0,
@@ -329,7 +278,7 @@ def _read_rows(raw: RawConnection, numbers: Sequence[int]) -> Iterator[CaseRow]:
 
 
 def find_case_id(connection: Connection, run_id: int, case_no: int) -> str:
-    """The name of a case by its number; NotFoundError if the run has none of that number."""
+    """Return the name of a case by its number; NotFoundError if the run has none of that number."""
     query = "select case_id from cases where run_id = ? and case_no = ?"
     known = is_row_id(run_id) and is_row_id(case_no)
     row = raw_connection(connection).execute(query, (run_id, case_no)).fetchone() if known else None
@@ -338,17 +287,9 @@ def find_case_id(connection: Connection, run_id: int, case_no: int) -> str:
     return str(row[0])
 
 
-def find_case_no(connection: Connection, run_id: int, case_id: str) -> int | None:
-    """The number of a case of a run by its name."""
-    query = "select case_no from cases where run_id = ? and case_id = ?"
-    if not is_row_id(run_id):
-        return None
-    row = raw_connection(connection).execute(query, (run_id, case_id)).fetchone()
-    return int(row[0]) if row else None
-
-
 def count_waiting(connection: Connection) -> int:
-    """How many questions wait for a person in the database; those of agents lie elsewhere."""
+    """Return how many questions wait for a person in the database; those of agents lie
+    elsewhere."""
     raw = raw_connection(connection)
     (gates,) = raw.execute(
         "select count(*) from questions q join cases c on c.dispatch_id = q.question_id"
@@ -361,28 +302,15 @@ def count_waiting(connection: Connection) -> int:
 
 
 def list_needs(connection: Connection) -> list[tuple[int, str, tuple[str, ...]]]:
-    """The open cases that come after others: run, name, and whom they need."""
+    """Return the open cases that come after others: run, name, and whom they need."""
     rows = raw_connection(connection).execute(
         "select run_id, case_id, needs from cases where status = 'open' and needs != '[]'"
     )
     return [(run_id, case_id, tuple(msgspec.json.decode(needs))) for run_id, case_id, needs in rows]
 
 
-def list_families(connection: Connection) -> dict[int, str]:
-    """The family of each case with an open question, by question, where its input names one."""
-    raw = raw_connection(connection)
-    rows = raw.execute(
-        "select q.question_id, c.input from questions q"
-        " join cases c on c.dispatch_id = q.question_id where q.answered_at is null"
-    ).fetchall()
-    found = {
-        number: msgspec.json.decode(read_blob(raw, blob)).get("family") for number, blob in rows
-    }
-    return {number: str(family) for number, family in found.items() if family is not None}
-
-
 def read_position(connection: Connection) -> Position:
-    """How far the journal has come. Cheap enough to be asked many times a second."""
+    """Return the newest position in the journal. Cheap enough to be asked many times a second."""
     raw = raw_connection(connection)
     newest = (
         "select (select max(seq) from journal), (select max(dispatch_id) from dispatches),"
@@ -400,39 +328,16 @@ def read_position(connection: Connection) -> Position:
 
 
 def list_statuses(connection: Connection, finished: Sequence[str]) -> dict[int, str]:
-    """How the runs stand that are not over, as the journal has it."""
+    """Return the status of each run that is not over, as the journal has it."""
     marks = ", ".join("?" * len(finished))
     query = f"select run_id, status from runs where status not in ({marks})"
     return dict(raw_connection(connection).execute(query, list(finished)).fetchall())
 
 
-def sum_costs_of_runs(connection: Connection, runs: Sequence[int]) -> dict[int, Usage]:
-    """Tokens and money of these runs."""
-    return _sum_runs(raw_connection(connection), runs)
-
-
-def sum_between(connection: Connection, begins: float, ends: float) -> Spent:
-    """Dispatches, tokens and money of all runs from then to then; no time, and no role apart."""
-    raw = raw_connection(connection)
-    times = (begins, ends)
-    (asked,) = raw.execute(
-        "select count(*) from dispatches where at >= ? and at < ? and role != ?", (*times, HUMAN)
-    ).fetchone()
-    used = [
-        raw.execute(
-            f"select coalesce(sum(tokens), 0), coalesce(sum(money), 0.0) from {table}"
-            " where at >= ? and at < ?",
-            times,
-        ).fetchone()
-        for table in ("journal", "pauses")
-    ]
-    return Spent(int(asked), int(sum(row[0] for row in used)), float(sum(row[1] for row in used)))
-
-
 def find_case_numbers(
     connection: Connection, cases: Sequence[tuple[int, str]]
 ) -> list[tuple[int, int]]:
-    """The runs and numbers of cases that are known by run and name."""
+    """Return the runs and numbers of cases that are known by run and name."""
     raw = raw_connection(connection)
     query = "select run_id, case_no from cases where run_id = ? and case_id = ?"
     rows = (raw.execute(query, each).fetchone() for each in cases)
@@ -442,8 +347,8 @@ def find_case_numbers(
 def list_changed_cases(
     connection: Connection, since: Position
 ) -> list[tuple[str, int, int, float]]:
-    """The cases of all runs that were written to since then: a mark of the row that says so, the
-    run, the case's number, and when that was (0 for a case that only came in). Where several
+    """Return the cases of all runs that were written to since then: a mark of the row that says so,
+    the run, the case's number, and when that was (0 for a case that only came in). Where several
     processes write, some are named again."""
     raw = raw_connection(connection)
     back = _LOOK_BACK if find_server(raw) else 0
@@ -466,18 +371,11 @@ def _marks(numbers: Sequence[int]) -> str:
 
 
 def _end(raw: RawConnection) -> str:
-    return _field(raw, "end")
-
-
-def _field(raw: RawConnection, name: str) -> str:
-    """A field of a case's state, in the database's own words."""
-    if find_server(raw):
-        return f"c.state::json->>'{name}'"
-    return f"json_extract(c.state, '$.{name}')"
+    return state_field(raw, "end")
 
 
 class RoleRecord(msgspec.Struct, frozen=True):
-    """What became of the dispatches of a role in a run."""
+    """A record of the dispatches of a role in a run: how many were answered, and at what cost."""
 
     run_id: int
     role: str
@@ -490,7 +388,7 @@ class RoleRecord(msgspec.Struct, frozen=True):
 
 
 def list_role_records(connection: Connection, *, runs: int) -> list[RoleRecord]:
-    """What became of the dispatches of each role, but people, in the newest runs."""
+    """Return a record of the dispatches of each role but people, in the newest runs."""
     raw = raw_connection(connection)
     newest = raw.execute(
         "select run_id, options from runs order by run_id desc limit ?", (runs,)
@@ -554,11 +452,11 @@ class AskedRole(msgspec.Struct, frozen=True):
     options: Mapping[str, Any]
     count: int
     since: float
-    """When the oldest of them was sent."""
+    """The time at which the oldest of them was sent."""
 
 
 def list_asked_roles(connection: Connection) -> list[AskedRole]:
-    """What is asked of agents, not of people, in the runs that are running."""
+    """Return the open dispatches of agents, by role, in the runs that are running."""
     rows = raw_connection(connection).execute(
         "select r.run_id, d.role, r.options, count(*), min(d.at) from runs r"
         " join cases c on c.run_id = r.run_id join dispatches d on d.dispatch_id = c.dispatch_id"

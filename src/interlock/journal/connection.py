@@ -15,7 +15,7 @@ _LARGEST = 2**63 - 1
 
 
 class ServerError(Exception):
-    """What a server's driver raised; `orig` is its own error."""
+    """An error that a server's driver raised; `orig` is the driver's own."""
 
     def __init__(self, orig: BaseException) -> None:
         super().__init__(str(orig))
@@ -27,7 +27,7 @@ class ServerConflictError(ServerError):
 
 
 ERRORS = (sqlite3.DatabaseError, ServerError)
-"""What goes wrong in a database."""
+"""The errors of all databases."""
 CONFLICTS = (sqlite3.IntegrityError, ServerConflictError)
 """Among them: a row that breaks a key."""
 
@@ -95,12 +95,12 @@ class TableColumns(msgspec.Struct, frozen=True):
 
 
 def raw_connection(connection: Connection) -> RawConnection:
-    """The driver's own connection."""
+    """Return the driver's own connection."""
     return connection.raw
 
 
 def find_server(raw: RawConnection) -> ServerConnection | None:
-    """The connection as one to a server; None if it is to a file."""
+    """Return the connection as one to a server; None if it is to a file."""
     return None if isinstance(raw, sqlite3.Connection) else raw  # type: ignore[return-value]
 
 
@@ -119,7 +119,7 @@ def _begin(raw: RawConnection) -> None:
 
 @contextmanager
 def transaction(connection: Connection) -> Iterator[RawConnection]:
-    """All of it is committed at the end, or nothing is."""
+    """Run a transaction: all of it is committed at the end, or nothing is."""
     raw = raw_connection(connection)
     _begin(raw)
     try:
@@ -133,7 +133,7 @@ def transaction(connection: Connection) -> Iterator[RawConnection]:
 def write_many(
     raw: RawConnection, statements: Sequence[tuple[str, Sequence[Sequence[Any]]]]
 ) -> None:
-    """Statements with their rows, in order; belongs inside a transaction."""
+    """Execute statements with their rows, in order; belongs inside a transaction."""
     if server := find_server(raw):
         server.write_many(statements)
     else:
@@ -142,8 +142,7 @@ def write_many(
 
 
 def lock_until_commit(raw: RawConnection, name: str) -> None:
-    """Let nobody else do what this names until the transaction is over. In a SQLite file nobody
-    could."""
+    """Hold a named lock until the transaction is over. In a SQLite file nobody else could write."""
     if server := find_server(raw):
         server.lock(name)
 
@@ -182,7 +181,7 @@ class NumberSource:
             self._after = max(after, int(newest))
 
     def take(self) -> int:
-        """The next number."""
+        """Return the next number."""
         if self._server is None:
             self._after += 1
             return self._after
@@ -194,7 +193,7 @@ class NumberSource:
         return number
 
     def take_many(self, count: int) -> list[int]:
-        """So many numbers, none of which is left over."""
+        """Return so many numbers at once."""
         if self._server is None:
             self._after += count
             return list(range(self._after - count + 1, self._after + 1))
@@ -202,10 +201,10 @@ class NumberSource:
 
 
 def mark_all(values: Collection[object]) -> str:
-    """A mark for each value, as in `where x in (…)`."""
+    """Return a mark for each value, as in `where x in (…)`."""
     return ", ".join("?" * len(values))
 
 
 def is_row_id(number: int) -> bool:
-    """Whether the databases know such a number; people and agents name others too."""
+    """Return whether the databases can hold a number; people and agents name others, too."""
     return -_LARGEST - 1 <= number <= _LARGEST

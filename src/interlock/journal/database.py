@@ -53,7 +53,7 @@ def hold_writer_lock(path: Path) -> Iterator[None]:
 
 
 def find_writers(db: DatabaseAddress) -> Writers:
-    """Who works on the database, or on runs of it, at this moment."""
+    """Return the processes that work on the database, or on runs of it, at this moment."""
     if not isinstance(db, Path):
         with explain_errors(db):
             return read_writers(db)
@@ -62,7 +62,7 @@ def find_writers(db: DatabaseAddress) -> Writers:
 
 
 def find_writer(db: DatabaseAddress, run_id: int | None = None) -> Writer | None:
-    """Who works on that run at this moment; on any, if none is named."""
+    """Return the process that works on that run at this moment; on any, if none is named."""
     return find_writers(db).find(run_id)
 
 
@@ -79,8 +79,8 @@ def _parse_writer(owner: bytes) -> Writer | None:
 
 @contextmanager
 def open_writer(db: DatabaseAddress) -> Iterator[Connection]:
-    """A connection that may write; the database is made or brought up to date if need be. Of a
-    SQLite file there is one at a time."""
+    """Open a connection that may write; the database is made or brought up to date if need be. A
+    SQLite file has one at a time."""
     with explain_errors(db):
         if isinstance(db, Path):
             with _open_file(db) as connection:
@@ -93,7 +93,7 @@ def open_writer(db: DatabaseAddress) -> Iterator[Connection]:
 
 
 def find_address(connection: Connection) -> DatabaseAddress:
-    """The database that a writer was opened on."""
+    """Return the database that a writer was opened on."""
     found: DatabaseAddress = connection.info[_ADDRESS]
     return found
 
@@ -187,7 +187,7 @@ class ServerCheck(msgspec.Struct, frozen=True):
 
 
 def describe_server(address: PostgresAddress) -> list[ServerCheck]:
-    """How fit a server is for a journal."""
+    """Check how fit a server is for a journal."""
     from interlock.journal import postgres
 
     with explain_errors(address), postgres.connect(address, "ro") as connection:
@@ -216,7 +216,7 @@ def describe_server(address: PostgresAddress) -> list[ServerCheck]:
 
 @contextmanager
 def explain_errors(db: DatabaseAddress) -> Iterator[None]:
-    """Errors of the database and of the system, in words that say what to do."""
+    """Turn errors of the database and of the system into sentences that say what to do."""
     try:
         yield
     except ERRORS as error:

@@ -1,4 +1,4 @@
-"""What readers ask of the journal: the dispatches of a case, how a run stands, who is asked what.
+"""Read cases, dispatches, decisions and questions in full.
 
 Reads committed rows only and changes none. A look at a run that is being worked on must be cheap,
 so the readers of whole runs use few statements, and texts are left where they are unless asked for.
@@ -6,15 +6,22 @@ so the readers of whole runs use few statements, and texts are left where they a
 A question is the dispatch of a gate; asked again, it has another number.
 """
 
-from collections import Counter
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
 from hashlib import blake2b
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
 from interlock.engine.case import Decision, ModelCall, Usage
-from interlock.journal.connection import Connection, RawConnection, is_row_id, raw_connection
+from interlock.journal.connection import (
+    Connection,
+    RawConnection,
+    find_server,
+    is_row_id,
+    mark_all,
+    raw_connection,
+)
 from interlock.journal.journal import Pause, State, decode_decision, decode_state, read_blob
 from interlock.journal.usage import list_calls, list_pauses
 from interlock.system.errors import NotFoundError
@@ -58,6 +65,8 @@ _QUESTION = (
     " left join journal j on j.case_no = q.case_no and j.dispatch_id = q.question_id"
     " where q.question_id = ?"
 )
+MOST_NAMED: Final = 500
+"""Numbers in one statement; databases have a limit."""
 _decode_names = msgspec.json.Decoder(tuple[str, ...]).decode
 
 
@@ -74,13 +83,13 @@ class CaseSummary(msgspec.Struct, frozen=True):
     needs: tuple[str, ...] = ()
     """The cases that must end well before it starts."""
     role: str = ""
-    """Who is asked, if anybody is."""
+    """The role that is asked, if one is."""
     since: float = 0.0
-    """When they were asked; 0 if nobody is."""
+    """The time at which it was asked; 0 if nobody is."""
 
     @property
     def end(self) -> str:
-        """The end it came to; empty while it is open."""
+        """Return the end it came to; empty while it is open."""
         return self.state.end
 
 
@@ -156,13 +165,20 @@ class SettledQuestion(msgspec.Struct, frozen=True):
 
 
 def list_cases(connection: Connection, run_id: int) -> list[CaseSummary]:
-    """Where every case of a run stands, and since when somebody is asked about it."""
+    """Return all cases of a run, with who is asked and since when."""
     query = f"{_CASES} where c.run_id = ? order by c.case_no"
     return [_read_summary(row) for row in raw_connection(connection).execute(query, (run_id,))]
 
 
+def find_cases(connection: Connection, numbers: Sequence[int]) -> list[CaseSummary]:
+    """Return these cases, at most `MOST_NAMED`, in no particular order."""
+    query = f"{_CASES} where c.case_no in ({mark_all(numbers) or 'null'})"
+    rows = raw_connection(connection).execute(query, list(numbers))
+    return [_read_summary(row) for row in rows]
+
+
 def find_case(connection: Connection, case_id: str, run_id: int | None = None) -> CaseSummary:
-    """That case, in that run or in the newest run that has it."""
+    """Return that case, in that run or in the newest run that has it."""
     query = f"{_CASES} where c.case_id = ?"
     wanted: tuple[str | int, ...] = (case_id,)
     if run_id is not None:
@@ -177,11 +193,32 @@ def find_case(connection: Connection, case_id: str, run_id: int | None = None) -
 
 
 def count_ends(connection: Connection, run_id: int) -> Counter[str]:
-    """How many cases are open, stuck, or at which end."""
-    found: Counter[str] = Counter()
-    for line in list_cases(connection, run_id):
-        found[line.state.end or line.status] += 1
+    """Return how many cases of a run are open, stuck, or at which end."""
+    return count_ends_of_runs(connection, [run_id])[run_id]
+
+
+def count_ends_of_runs(
+    connection: Connection, run_ids: Sequence[int]
+) -> defaultdict[int, Counter[str]]:
+    """Return how many cases are open, stuck, or at which end, by run."""
+    found = defaultdict[int, Counter[str]](Counter)
+    raw = raw_connection(connection)
+    for start in range(0, len(run_ids), MOST_NAMED):
+        some = run_ids[start : start + MOST_NAMED]
+        query = (
+            f"select c.run_id, c.status, {state_field(raw, 'end')}, count(*) from cases c"  # noqa: S608
+            f" where c.run_id in ({mark_all(some)}) group by 1, 2, 3 order by min(c.case_no)"
+        )
+        for run_id, status, end, count in raw.execute(query, list(some)):
+            found[run_id][end or status] += count
     return found
+
+
+def state_field(raw: RawConnection, name: str) -> str:
+    """Return how a query names a field of a case's state, in the database's own words."""
+    if find_server(raw):
+        return f"c.state::json->>'{name}'"
+    return f"json_extract(c.state, '$.{name}')"
 
 
 def sum_costs(connection: Connection, run_id: int) -> dict[str, tuple[int, float]]:
@@ -197,8 +234,8 @@ def list_dispatches(
     run_id: int | None = None,
     texts: bool = False,
 ) -> list[DispatchRecord]:
-    """All dispatches of a case, or of a whole run case by case, in order. With `texts` the prompts
-    and the refused answers are read too, which are large."""
+    """Return all dispatches of a case, or of a whole run case by case, in order. With `texts` the
+    prompts and the refused answers are read too, which are large."""
     raw = raw_connection(connection)
     if case_no is not None:
         rows = raw.execute(_DISPATCHES + _OF_CASE + _IN_ORDER, (case_no, case_no)).fetchall()
@@ -260,7 +297,7 @@ def _read_text(raw: RawConnection, blob: int) -> str:
 
 
 def list_case_starts(connection: Connection, run_id: int) -> dict[int, float]:
-    """When the first dispatch of each open case was opened, by the case's number."""
+    """Return when the first dispatch of each open case was opened, by the case's number."""
     rows = raw_connection(connection).execute(
         "select d.case_no, min(d.at) from dispatches d join cases c on c.case_no = d.case_no"
         " where c.run_id = ? and c.status = 'open' group by d.case_no",
@@ -272,14 +309,14 @@ def list_case_starts(connection: Connection, run_id: int) -> dict[int, float]:
 def list_lines(
     connection: Connection, run_id: int, seq: int, case_id: str = ""
 ) -> list[JournalLine]:
-    """The decisions of a run after that point of the journal."""
+    """Return the decisions of a run after that point of the journal."""
     return list(iterate_lines(connection, run_id, seq, case_id))
 
 
 def iterate_lines(
     connection: Connection, run_id: int, seq: int = 0, case_id: str = ""
 ) -> Iterator[JournalLine]:
-    """The same one by one, for those who need not hold all of a long run."""
+    """Yield the decisions of a run one by one, so that nobody holds all of a long run."""
     query = (
         "select j.seq, j.at, c.case_id, j.dispatch_id, j.decision from journal j"
         " join cases c on c.case_no = j.case_no where c.run_id = ? and j.seq > ?"
@@ -291,7 +328,8 @@ def iterate_lines(
 
 
 def list_refusals(connection: Connection, run_id: int, after: int = 0) -> list[RefusalRecord]:
-    """Every answer of a run that was refused, in order; those `after` that one, if it is named."""
+    """Return every answer of a run that was refused, in order; those `after` that one, if it is
+    named."""
     raw = raw_connection(connection)
     rows = raw.execute(_REFUSALS, (run_id, after)).fetchall()
     return [_read_refusal(raw, row, texts=True) for row in rows]
@@ -304,7 +342,7 @@ def _read_refusal(raw: RawConnection, row: tuple[Any, ...], *, texts: bool) -> R
 
 
 def list_open_questions(connection: Connection) -> list[OpenGate]:
-    """Every gate that waits, in every run, oldest first."""
+    """Return every gate that waits, in every run, oldest first."""
     rows = connection.raw.execute(
         "select d.dispatch_id, c.run_id, c.case_id, d.step, d.at, d.prompt from dispatches d"
         " join questions q on q.question_id = d.dispatch_id"
@@ -325,13 +363,13 @@ def list_open_questions(connection: Connection) -> list[OpenGate]:
 
 
 def list_open_dispatch_ids(connection: Connection) -> set[int]:
-    """Every dispatch that is open, in every run."""
+    """Return the numbers of all open dispatches, in every run."""
     query = "select dispatch_id from cases where dispatch_id is not null"
     return {number for (number,) in connection.raw.execute(query)}
 
 
 def find_question(connection: Connection, question_id: int) -> SettledQuestion | None:
-    """A gate's question that was asked once, open or not, and what became of it."""
+    """Return a gate's question that was asked once, open or not, and what became of it."""
     number = question_id if is_row_id(question_id) else 0
     row = raw_connection(connection).execute(_QUESTION, (number,)).fetchone()
     if row is None:
@@ -351,31 +389,37 @@ def find_question(connection: Connection, question_id: int) -> SettledQuestion |
 
 
 def list_family(connection: Connection, question: OpenGate) -> list[OpenGate]:
-    """The other open questions at the same step of the same run, about cases of one family: those
-    whose input names the same `family`."""
-    own = _read_family(connection, question)
+    """Return the other open questions at the same step of the same run, about cases of one family:
+    those whose input names the same `family`."""
+    families = list_families(connection)
+    own = families.get(question.question_id)
     return [
         each
         for each in list_open_questions(connection)
         if (each.run_id, each.step) == (question.run_id, question.step)
         and each.question_id != question.question_id
         and own is not None
-        and _read_family(connection, each) == own
+        and families.get(each.question_id) == own
     ]
 
 
-def _read_family(connection: Connection, question: OpenGate) -> Any:
+def list_families(connection: Connection) -> dict[int, str]:
+    """Return the family of each case with an open question, by question, where its input names
+    one."""
     raw = raw_connection(connection)
-    (blob,) = raw.execute(
-        "select input from cases where run_id = ? and case_id = ?",
-        (question.run_id, question.case_id),
-    ).fetchone()
-    return msgspec.json.decode(read_blob(raw, blob)).get("family")
+    rows = raw.execute(
+        "select q.question_id, c.input from questions q"
+        " join cases c on c.dispatch_id = q.question_id where q.answered_at is null"
+    ).fetchall()
+    found = {
+        number: msgspec.json.decode(read_blob(raw, blob)).get("family") for number, blob in rows
+    }
+    return {number: str(family) for number, family in found.items() if family is not None}
 
 
 def compute_digest(connection: Connection, run_id: int) -> str:
-    """One hash over all decisions and answers of a run, whatever their times and dispatch ids: two
-    runs that decided alike, case by case, have the same."""
+    """Return one hash over all decisions and answers of a run, whatever their times and dispatch
+    ids: two runs that decided alike, case by case, have the same."""
     raw = raw_connection(connection)
     digest = blake2b(digest_size=16)
     rows = raw.execute(

@@ -1,8 +1,8 @@
-"""What people leave for a run to find: answers at gates, questions of agents and the replies.
+"""The mail of runs: answers at gates, questions of agents, and the replies.
 
 Messages are rows of the table `mail`. They have a name, are written whole, and only once: the first
 of a name counts. They can be left while a run works on the database, which looks for them a few
-times a second. Who left a message is the system's word: the user of the process, or of the server.
+times a second. The system says who left a message: the user of the process, or of the server.
 """
 
 import os
@@ -35,19 +35,19 @@ _PUT_ON_SERVER = (
 
 
 class MessageName(msgspec.Struct, frozen=True):
-    """A message, and what changes when another takes its name."""
+    """A message's name, and a stamp that differs when another message takes it."""
 
     name: str
     stamp: float
 
 
 class Message(msgspec.Struct, frozen=True):
-    """What a message says, and who left it."""
+    """A message's text, and the user who left it."""
 
     body: bytes
     written_by: str
     is_cut: bool
-    """Whether there is more of it than was asked for."""
+    """True if there is more of it than was asked for."""
 
 
 class Mailbox:

@@ -56,7 +56,7 @@ Report = Callable[[str], None]
 
 
 class Moved(msgspec.Struct, frozen=True):
-    """What was carried over."""
+    """A journal that was carried over."""
 
     source: str
     target: str
@@ -68,7 +68,7 @@ class Moved(msgspec.Struct, frozen=True):
 def open_both(
     source: DatabaseAddress, target: DatabaseAddress
 ) -> Iterator[tuple[Connection, Connection]]:
-    """Both databases, to be written, while nobody works on either."""
+    """Open both databases to be written, while nobody works on either."""
     if str(source) == str(target):
         raise StateError(f"{source} is named twice; name another database to move to")
     with ExitStack() as held:
@@ -207,7 +207,7 @@ def _copy_table(table: TableColumns, source: RawConnection, target: Connection) 
 
 
 def _set_sequences(raw: RawConnection, tables: Sequence[TableColumns]) -> None:
-    """A server gives out numbers beyond those that arrived."""
+    """Let a server give out numbers beyond those that arrived."""
     if find_server(raw) is None:
         return
     for kind, place in _NUMBERED.items():
@@ -229,7 +229,7 @@ def _set_sequences(raw: RawConnection, tables: Sequence[TableColumns]) -> None:
 
 
 def find_differences(source: Connection, target: Connection) -> list[str]:
-    """The tables that are not the same in both."""
+    """Return the tables that are not the same in both."""
     return [
         table.name
         for table in _list_tables(source, target)
@@ -249,7 +249,7 @@ def _hash_table(table: TableColumns, connection: Connection) -> str:
 
 
 def _normalize(value: Any) -> Any:
-    """As both databases would keep it: no NUL in texts, no difference between 1 and 1.0."""
+    """Return a value as both databases keep it: a text without NUL, and 1.0 as 1."""
     if isinstance(value, str):
         return value.replace("\0", "\ufffd")
     if isinstance(value, float) and value.is_integer():

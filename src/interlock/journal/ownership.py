@@ -43,7 +43,7 @@ SURE = 5.0
 """Seconds without a renewal after which nothing new is started."""
 _LOOK = 0.1
 CHANNEL = "interlock"
-"""Where listeners hear that a run was given back, or got an answer."""
+"""The channel on which listeners hear that a run was given back, or got an answer."""
 _NEW = "insert into owners values (?, 0, null, '', '', 0, '', 0.0, 0.0)"
 _CHECK = "select 1 from owners where run_id = ? and owner = ? and epoch = ? for no key update"
 _TAKE = """
@@ -138,7 +138,7 @@ class Ownership:
 
     @property
     def is_sure(self) -> bool:
-        """Whether new work may be started: nobody else can own the run by now."""
+        """Return whether new work may be started: nobody else can own the run by now."""
         return not self._leased or time.monotonic() - self._renewed_at < SURE
 
     @property
@@ -196,7 +196,7 @@ def own_run(
 def claim_due_run(
     connection: Connection, name: str, apart_from: Sequence[int] = ()
 ) -> Ownership | None:
-    """A run that nobody works on and that has something to do, as ours; None if there is none."""
+    """Take a run that nobody works on and that has something to do; None if there is none."""
     raw = raw_connection(connection)
     return _take(raw, _TAKE_DUE, list(apart_from), name)
 
@@ -251,7 +251,7 @@ def _take(raw: RawConnection, statement: str, wanted: Any, name: str) -> Ownersh
 
 
 def _note_owner(connection: Connection, run_id: int) -> Ownership:
-    """The one writer of a SQLite file owns all its runs; the epoch is only noted."""
+    """Own a run of a SQLite file, whose one writer owns all of them; the epoch is only noted."""
     owner, me, now = uuid.uuid4().hex, describe_self(), time.time()
     with transaction(connection) as raw:
         row = raw.execute(
@@ -304,19 +304,24 @@ class Writers(msgspec.Struct, frozen=True):
     by_run: dict[int, Writer] = {}
 
     def find(self, run_id: int | None = None) -> Writer | None:
-        """Who works on that run; on any, if none is named."""
+        """Return the process that works on that run; on any, if none is named."""
         if run_id is not None and self.of_all is None:
             return self.by_run.get(run_id)
         return self.of_all or next(iter(self.by_run.values()), None)
 
+    def find_status(self, run_id: int, status: str) -> str:
+        """Return the status of a run: `interrupted` if the journal says `running`, and the process
+        that worked on it has died."""
+        return "interrupted" if status == "running" and self.find(run_id) is None else status
+
     def list_all(self) -> Iterator[Writer]:
-        """Each of them once."""
+        """Yield each process once."""
         found = [self.of_all] if self.of_all else self.by_run.values()
         yield from dict.fromkeys(found)
 
 
 def read_writers(address: PostgresAddress) -> Writers:
-    """Who works on runs of a server's database at this moment."""
+    """Return the processes that work on runs of a server's database at this moment."""
     from interlock.journal.postgres import connect
     from interlock.journal.schema import read_versions
 
@@ -331,5 +336,5 @@ def _read_alive(raw: RawConnection) -> dict[int, Writer]:
 
 
 def is_shared(db: DatabaseAddress) -> bool:
-    """Whether several processes may write to the database at once."""
+    """Return whether several processes may write to the database at once."""
     return isinstance(db, PostgresAddress)

@@ -1,4 +1,4 @@
-"""What only PostgreSQL needs: its connections, transactions, sequences, error messages.
+"""PostgreSQL's own side of the journal: connections, transactions, sequences, error messages.
 
 The twin of `sqlite.py`. Every connection works without a state of its session, so that a pooler may
 give each transaction to another backend: no session locks, no settings outside a transaction, and
@@ -96,7 +96,7 @@ _ADVICE_BY_STATE = {
     "42P01": "tables are missing: it is half made, or another user's; use an empty database",
     "22P05": "its encoding cannot hold the text: create the database with ENCODING 'UTF8'",
 }
-"""What to do, by the beginning of the error's SQLSTATE; the longest that fits counts."""
+"""Advice by the beginning of the error's SQLSTATE; the longest that fits counts."""
 _ADVICE_BY_WORD = {
     "permission denied for database": _ADVICE_BY_STATE[_NO_RIGHTS],
     "password authentication failed": _ADVICE_BY_STATE["28"],
@@ -123,7 +123,7 @@ _ADVICE_BY_WORD = {
 
 
 class ServerFacts(msgspec.Struct, frozen=True):
-    """What a server says about itself and about whoever connects."""
+    """The facts that a server tells about itself and about the user who connects."""
 
     backend: int
     synchronous_commit: str
@@ -183,7 +183,7 @@ class PostgresConnection:
                     self.driver.execute(together, columns)
 
     def take_numbers(self, kind: str, count: int, after: int) -> list[int]:
-        """The next numbers of that kind, all beyond `after`."""
+        """Return the next numbers of that kind, all beyond `after`."""
         while True:
             rows = self.execute(_NUMBERS, (f"{kind}_numbers", count)).fetchall()
             found = sorted(int(number) for (number,) in rows)
@@ -232,7 +232,7 @@ def _clean(row: Sequence[Any]) -> Sequence[Any]:
 
 @contextmanager
 def _translate_errors() -> Iterator[None]:
-    """The driver's errors, as those who have not loaded it know them."""
+    """Translate the driver's errors into those that are known without the driver."""
     import psycopg
 
     try:
@@ -244,7 +244,7 @@ def _translate_errors() -> Iterator[None]:
 
 
 def open_driver(address: PostgresAddress, mode: str = "rw") -> PostgresConnection:
-    """A connection of its own, in autocommit; `mode` is "ro" or "rw"."""
+    """Open a connection in autocommit; `mode` is "ro" or "rw"."""
     psycopg = _import_psycopg()
     with _translate_errors():
         _, prepare = _take_option(address.url, "prepare_threshold")
@@ -264,8 +264,8 @@ def open_driver(address: PostgresAddress, mode: str = "rw") -> PostgresConnectio
 
 
 def build_conninfo(address: PostgresAddress, options: str = "") -> str:
-    """What libpq is told: the address, our own parameters where it has none, and more `options` for
-    the server."""
+    """Return the parameters for libpq: the address, our own where it has none, and more `options`
+    for the server."""
     psycopg = _import_psycopg()
     url, _ = _take_option(address.url, "prepare_threshold")
     given = psycopg.conninfo.conninfo_to_dict(url)
@@ -319,7 +319,7 @@ def _make_number_loader() -> Any:
 
 
 def _take_option(url: str, name: str) -> tuple[str, str]:
-    """The address without an option that libpq does not know, and the option's value."""
+    """Return the address without an option that libpq does not know, and the option's value."""
     found = re.search(rf"([?&]){name}=([^&]*)(&?)", url)
     if found is None:
         return url, ""
@@ -329,13 +329,13 @@ def _take_option(url: str, name: str) -> tuple[str, str]:
 
 @contextmanager
 def connect(address: PostgresAddress, mode: str) -> Iterator[Connection]:
-    """A connection to the server; `mode` is "ro" or "rw"."""
+    """Open a connection to the server; `mode` is "ro" or "rw"."""
     with closing(open_driver(address, mode)) as raw:
         yield Connection(raw)
 
 
 def server_connection(connection: Connection) -> PostgresConnection:
-    """The raw connection with all that only PostgreSQL's has."""
+    """Return the raw connection with all that only PostgreSQL's has."""
     found: Any = connection.raw
     if not isinstance(found, PostgresConnection):
         raise StoreError("expected a connection to PostgreSQL")
@@ -344,7 +344,7 @@ def server_connection(connection: Connection) -> PostgresConnection:
 
 @contextmanager
 def schema_transaction(connection: Connection) -> Iterator[None]:
-    """A transaction that makes or changes tables; whoever else wants to waits."""
+    """Run a transaction that makes or changes tables, one process at a time."""
     raw = server_connection(connection)
     raw.begin()
     try:
@@ -368,14 +368,14 @@ def run_on_server(server: PostgresConnection, script: str) -> None:
 
 
 def read_size(connection: Connection) -> int:
-    """How large the database is, in bytes."""
+    """Return how large the database is, in bytes."""
     query = "select pg_database_size(current_database())"
     return int(server_connection(connection).execute(query).fetchone()[0])
 
 
 def read_safety(connection: Connection) -> tuple[bool, bool]:
-    """Whether the server writes to disk for certain, and whether what we say to it is encrypted, or
-    stays on this machine."""
+    """Return whether the server writes to disk for certain, and whether the connection is encrypted
+    or stays on this machine."""
     raw = server_connection(connection)
     query = (
         "select current_setting('fsync') = 'on', coalesce((select ssl from pg_stat_ssl"
@@ -387,7 +387,7 @@ def read_safety(connection: Connection) -> tuple[bool, bool]:
 
 
 def find_tables(connection: Connection) -> list[str]:
-    """The tables that are in the way of a new journal: those of the schema it would be made in."""
+    """List the tables of the schema that a new journal would be made in."""
     rows = server_connection(connection).execute(
         "select tablename::text from pg_tables where schemaname = current_schema() order by 1"
     )
@@ -422,7 +422,7 @@ def describe_table(connection: Connection, name: str) -> TableColumns:
 
 
 def find_damage(connection: Connection) -> Iterator[str]:
-    """What the server has noticed itself: pages whose checksum is wrong, if it keeps checksums."""
+    """Yield the damage that the server has noticed: pages whose checksum is wrong."""
     query = (
         "select checksum_failures from pg_stat_database where datname = current_database()"
         " and checksum_failures > 0"
@@ -432,7 +432,8 @@ def find_damage(connection: Connection) -> Iterator[str]:
 
 
 def find_dangling(connection: Connection) -> Iterator[str]:
-    """Constraints that the server does not enforce: it lets no row refer to one that is missing."""
+    """Yield the constraints that the server does not enforce; it lets no row refer to one that is
+    missing."""
     query = (
         "select conrelid::regclass::text || ' ' || conname from pg_constraint"
         " where contype = 'f' and not convalidated order by 1"
@@ -442,14 +443,14 @@ def find_dangling(connection: Connection) -> Iterator[str]:
 
 
 def lacks_rights(error: Exception) -> bool:
-    """Whether somebody must grant something first. A refused connection has no SQLSTATE."""
+    """Return whether the user lacks rights. A refused connection has no SQLSTATE."""
     cause = getattr(error, "orig", error)
     state = getattr(cause, "sqlstate", None)
     return state == _NO_RIGHTS or (not state and "permission denied for database" in str(cause))
 
 
 def explain_error(address: PostgresAddress, error: Exception) -> str:
-    """The driver's error, in words that say what to do."""
+    """Return the driver's error, in words that say what to do."""
     cause = getattr(error, "orig", error)
     problem = " ".join(str(cause).split())
     state = getattr(cause, "sqlstate", None) or ""

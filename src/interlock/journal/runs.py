@@ -107,7 +107,7 @@ def begin_run(
     options: Mapping[str, Any],
     at: float,
 ) -> int:
-    """A new run with all its cases, or nothing."""
+    """Write a new run with all its cases, or nothing, and return its number."""
     with transaction(connection) as raw:
         run_id = insert_run(
             raw, circuit, text, source=source, fingerprint=fingerprint, options=options, at=at
@@ -127,7 +127,8 @@ def insert_run(
     at: float,
     number: int | None = None,
 ) -> int:
-    """A new run without cases, of that number if one is given; belongs inside a transaction."""
+    """Write a new run without cases, of that number if one is given, and return its number; belongs
+    inside a transaction."""
     blobs = BlobWriter(raw)
     text_blob = blobs.put(text.encode())
     blobs.flush(raw)
@@ -215,7 +216,7 @@ def list_runs(connection: Connection) -> list[Run]:
 
 
 def find_run(connection: Connection, run_id: int | None = None, *, brief: bool = False) -> Run:
-    """That run, or the newest; in `brief`, nobody adds up what it has spent."""
+    """Return that run, or the newest; in `brief`, without what it has spent."""
     where, given = ("", ()) if run_id is None else (" where run_id = ?", (run_id,))
     query = f"{_RUNS}{where} order by run_id desc limit 1"
     row = connection.raw.execute(query, given).fetchone() if is_row_id(run_id or 0) else None
@@ -226,14 +227,14 @@ def find_run(connection: Connection, run_id: int | None = None, *, brief: bool =
 
 
 def find_unfinished_run(connection: Connection, fingerprint: str) -> int | None:
-    """The newest run of the same circuit and cases that has not come to its end."""
+    """Return the newest run of the same circuit and cases that has not come to its end."""
     marks = ", ".join("?" * len(FINISHED))
     query = f"select max(run_id) from runs where fingerprint = ? and status not in ({marks})"  # noqa: S608
     return _read_number(connection, query, fingerprint, *FINISHED)
 
 
 def find_newest_run(connection: Connection, fingerprint: str) -> int | None:
-    """The newest run with that mark, finished or not."""
+    """Return the newest run with that mark, finished or not."""
     query = "select max(run_id) from runs where fingerprint = ?"
     return _read_number(connection, query, fingerprint)
 
@@ -249,7 +250,7 @@ def set_options(connection: Connection, run_id: int, options: Mapping[str, Any])
 
 
 def load_inputs(connection: Connection, run_id: int) -> Iterator[NewCase]:
-    """The cases of a run as they were given, or last changed."""
+    """Yield the cases of a run as they were given, or last changed."""
     raw = raw_connection(connection)
     rows = raw.execute(
         "select case_id, input, priority, needs from cases where run_id = ? order by case_no",
@@ -284,7 +285,7 @@ class StoredInput(Mapping[str, Any]):
         return self.read().items()
 
     def read(self) -> dict[str, Any]:
-        """All of it, as a dictionary of the caller's own."""
+        """Return all of it, as a dictionary of the caller's own."""
         found: dict[str, Any] = msgspec.json.decode(self._read(self._blob))
         return found
 
@@ -298,8 +299,8 @@ _RECENT = 64
 def load_cases(
     connection: Connection, circuit: Circuit, run_id: int, *, whole: bool = False
 ) -> Iterator[LoadedCase]:
-    """The cases of a run, each the fold of its journal; those that are over only by their end,
-    unless the `whole` story is asked for."""
+    """Yield the cases of a run, each the fold of its journal; those that are over only by their
+    end, unless the `whole` story is asked for."""
     raw = raw_connection(connection)
     read = lru_cache(_RECENT)(partial(read_blob, raw))
     rows = raw.execute(
@@ -323,7 +324,7 @@ def load_cases(
 
 
 def load_open_dispatches(connection: Connection, run_id: int) -> Iterator[OpenDispatch]:
-    """What waits for an answer in that run."""
+    """Yield the open dispatches of a run."""
     raw = raw_connection(connection)
     rows = raw.execute(
         "select d.dispatch_id, c.case_id, d.step, d.attempt, d.role, d.prompt, d.at from cases c"
@@ -339,7 +340,7 @@ def load_open_dispatches(connection: Connection, run_id: int) -> Iterator[OpenDi
 
 
 def load_holds(connection: Connection, circuit: Circuit, run_id: int) -> dict[str, str]:
-    """The holds in force in a run, each with the case that holds the others back."""
+    """Return the holds in force in a run, each with the case that holds the others back."""
     held: dict[str, str] = {}
     if not any(rule.hold for rule in circuit.rules):
         return held
@@ -362,7 +363,7 @@ def load_holds(connection: Connection, circuit: Circuit, run_id: int) -> dict[st
 def fold_case(
     circuit: Circuit, case: Case, journal: Iterable[tuple[Decision, dict[str, Any]]]
 ) -> Case:
-    """The state a case has after all its decisions."""
+    """Return the state a case has after all its decisions."""
     for decision, answer in journal:
         case = apply(circuit, case, decision, answer)
     return case
@@ -371,14 +372,14 @@ def fold_case(
 def load_decisions(
     connection: Connection, case_no: int
 ) -> Iterator[tuple[Decision, dict[str, Any]]]:
-    """The decisions of a case in order, each with the answer it was made on."""
+    """Yield the decisions of a case in order, each with the answer it was made on."""
     yield from _load_stories(raw_connection(connection), [case_no])[case_no]
 
 
 def _load_stories(
     raw: RawConnection, case_numbers: Collection[int]
 ) -> dict[int, list[tuple[Decision, dict[str, Any]]]]:
-    """The same for several cases, by their numbers."""
+    """Return the decisions of several cases, by their numbers."""
     found: dict[int, list[tuple[Decision, dict[str, Any]]]] = {each: [] for each in case_numbers}
     if found:
         query = _STORIES.format(mark_all(found))

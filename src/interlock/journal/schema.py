@@ -73,13 +73,12 @@ def list_table_entries() -> list[metadata.EntryPoint]:
 
 def find_table_set(entry: metadata.EntryPoint) -> TableSet:
     """Return the tables that an entry point names; SourceError if its package has no schema."""
-    try:
-        spec = util.find_spec(entry.value)
-    except (ImportError, ValueError):
-        spec = None
+    top, *rest = entry.value.split(".")
+    spec = util.find_spec(top)  # of an inner package, it would import the outer ones
     for place in (spec and spec.submodule_search_locations) or ():
-        if all((Path(place) / file).is_file() for file in ("schema.sql", "schema_postgres.sql")):
-            return TableSet(entry.name, Path(place))
+        folder = Path(place, *rest)
+        if all((folder / file).is_file() for file in ("schema.sql", "schema_postgres.sql")):
+            return TableSet(entry.name, folder)
     raise SourceError(
         f"{entry.value} holds no schema.sql and schema_postgres.sql; mend or uninstall the package "
         "that brings it"

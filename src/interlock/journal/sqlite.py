@@ -1,4 +1,4 @@
-"""What only SQLite needs: its file, its settings, its checks, its error messages. The twin of
+"""SQLite's own side of the journal: its file, settings, checks and error messages. The twin of
 `postgres.py`; what both have in common is in `connection.py`.
 """
 
@@ -20,12 +20,12 @@ _ADVICE = {
     "no such table": "tables are missing: run 'interlock init-db'",
     "unable to open": "it cannot be opened: check that the path exists and may be read",
 }
-"""What to do, by a word in SQLite's message."""
+"""Advice by a word in SQLite's message."""
 
 
 @contextmanager
 def connect(path: Path, mode: str) -> Iterator[Connection]:
-    """A connection to the file; `mode` is "ro" or "rw"."""
+    """Open a connection to the file; `mode` is "ro" or "rw"."""
     if not path.is_file():
         raise StoreError(f"{path} is not a file: move it away or name another with --db")
     quoted = str(path.resolve()).replace("%", "%25").replace("?", "%3f").replace("#", "%23")
@@ -36,7 +36,7 @@ def connect(path: Path, mode: str) -> Iterator[Connection]:
 
 
 def make_durable(connection: Connection) -> None:
-    """What was acknowledged survives a power cut, and readers never wait for the writer."""
+    """Let commits survive a power cut, and readers never wait for the writer."""
     connection.raw.execute("pragma journal_mode=wal")
     connection.raw.execute("pragma synchronous=full")
 
@@ -86,20 +86,20 @@ def describe_table(connection: Connection, name: str) -> TableColumns:
 
 
 def find_damage(connection: Connection) -> Iterator[str]:
-    """What SQLite itself finds wrong with the file."""
+    """Yield the faults that SQLite itself finds in the file."""
     for (line,) in raw_connection(connection).execute("pragma integrity_check"):
         if line != "ok":
             yield str(line)
 
 
 def find_dangling(connection: Connection) -> Iterator[str]:
-    """Rows that refer to a row that is not there, each by its table and number."""
+    """Yield the rows that refer to a row that is not there, each by its table and number."""
     for table, row, *_ in raw_connection(connection).execute("pragma foreign_key_check"):
         yield f"{table} {row}"
 
 
 def explain_error(path: Path, error: Exception) -> str:
-    """The driver's error, in words that say what to do."""
+    """Return the driver's error, in words that say what to do."""
     cause = getattr(error, "orig", error)
     # The message tells the kind of error alone, its name which of several: "readonly" is said of a
     # file without rights as well as of one that was moved away.

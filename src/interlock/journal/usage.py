@@ -1,10 +1,11 @@
-"""What runs have cost, which accounts met a rate limit, and what is asked about a run itself.
+"""Read what runs have cost, which accounts met a rate limit, and questions about runs.
 
 Reads only. A dispatch costs when it is opened, tokens and money when its answer, or the rate limit
 it met, is known; questions to humans cost nothing. An account is whatever shares one rate limit;
 its name is the carrier's word.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -12,7 +13,13 @@ import msgspec
 from interlock.engine.case import ModelCall, Usage
 from interlock.engine.circuit import HUMAN
 from interlock.engine.schedule import Spent
-from interlock.journal.connection import Connection, RawConnection, is_row_id, raw_connection
+from interlock.journal.connection import (
+    Connection,
+    RawConnection,
+    is_row_id,
+    mark_all,
+    raw_connection,
+)
 from interlock.journal.journal import Pause
 
 _ASKED = "select d.role, count(*) from dispatches d join cases c on c.case_no = d.case_no"
@@ -34,27 +41,37 @@ _INQUIRIES = (
 
 
 def sum_run_usage(connection: Connection, run_id: int, seconds: float) -> Spent:
-    """What a run has cost, given for how long it was worked on."""
+    """Return what a run has cost; `seconds` is the time it was worked on."""
     raw = raw_connection(connection)
     (dispatches,) = raw.execute(
         "select count(*) from dispatches d join cases c on c.case_no = d.case_no"
         " where c.run_id = ? and d.role != ?",
         (run_id, HUMAN),
     ).fetchone()
-    tokens, money = raw.execute(
-        "select coalesce(sum(j.tokens), 0), coalesce(sum(j.money), 0.0) from journal j"
-        " join cases c on c.case_no = j.case_no where c.run_id = ?",
-        (run_id,),
-    ).fetchone()
-    pause_tokens, pause_money = raw.execute(
-        "select coalesce(sum(tokens), 0), coalesce(sum(money), 0.0) from pauses where run_id = ?",
-        (run_id,),
-    ).fetchone()
-    return Spent(dispatches, tokens + pause_tokens, money + pause_money, seconds)
+    cost = sum_costs_of_runs(connection, [run_id]).get(run_id, Usage())
+    return Spent(dispatches, cost.tokens, cost.money, seconds)
+
+
+def sum_costs_of_runs(connection: Connection, run_ids: Sequence[int]) -> dict[int, Usage]:
+    """Return the tokens and the money of those of these runs that have cost something."""
+    if not run_ids:
+        return {}
+    marks = mark_all(run_ids)
+    rows = raw_connection(connection).execute(
+        "select run_id, sum(tokens), sum(money) from"  # noqa: S608 - marks of ours alone
+        " (select c.run_id, j.tokens, j.money from cases c"
+        f" join journal j on j.case_no = c.case_no where c.run_id in ({marks})"
+        " union all"
+        f" select run_id, tokens, money from pauses where run_id in ({marks})) as used"
+        " group by 1",
+        [*run_ids, *run_ids],
+    )
+    return {run_id: Usage(int(tokens), float(money)) for run_id, tokens, money in rows}
 
 
 def sum_role_usage(connection: Connection, run_id: int) -> dict[str, Spent]:
-    """What each role of a run has cost; its seconds are those for which its agents were out."""
+    """Return what each role of a run has cost; its seconds are those for which its agents were
+    out."""
     raw = raw_connection(connection)
     asked = dict(raw.execute(f"{_ASKED} where c.run_id = ? group by 1", (run_id,)).fetchall())
     used = _read_usage(raw, f"{_USED} where c.run_id = ? group by 1", run_id)
@@ -71,7 +88,8 @@ def sum_role_usage(connection: Connection, run_id: int) -> dict[str, Spent]:
 
 
 def sum_day_usage(connection: Connection, day: str, begins: float, ends: float) -> Spent:
-    """What all runs together have cost on a day, which has a name and goes from then to then."""
+    """Return what all runs together have cost on a day, which has a name and goes from then to
+    then."""
     raw = raw_connection(connection)
     times = (begins, ends)
     asked = raw.execute(f"{_ASKED} where d.at >= ? and d.at < ? group by 1", times).fetchall()
@@ -82,7 +100,7 @@ def sum_day_usage(connection: Connection, day: str, begins: float, ends: float) 
     return Spent(
         sum(count for role, count in asked if role != HUMAN),
         sum(tokens for tokens, _ in used.values()),
-        sum(money for _, money in used.values()),
+        sum((money for _, money in used.values()), 0.0),
         seconds,
     )
 
@@ -105,18 +123,18 @@ class OpenInquiry(msgspec.Struct, frozen=True):
 
 
 def list_newest_pauses(connection: Connection) -> list[Pause]:
-    """The last pause of each account, in all runs."""
+    """Return the last pause of each account, in all runs."""
     newest = " where pause_id in (select max(pause_id) from pauses group by account)"
     return _read_pauses(connection, f"{_PAUSES}{newest} order by account")
 
 
 def list_pauses(connection: Connection, run_id: int) -> list[Pause]:
-    """Every pause in a run, in order."""
+    """Return every pause in a run, in order."""
     return _read_pauses(connection, f"{_PAUSES} where run_id = ? order by pause_id", run_id)
 
 
 def list_calls(connection: Connection, run_id: int) -> dict[int, list[ModelCall]]:
-    """Every answered request to a model's endpoint in a run, by its dispatch."""
+    """Return every answered request to a model's endpoint in a run, by its dispatch."""
     found: dict[int, list[ModelCall]] = {}
     for dispatch_id, *fields in raw_connection(connection).execute(_CALLS, (run_id,)):
         found.setdefault(dispatch_id, []).append(_read_call(*fields))
@@ -138,7 +156,7 @@ def _read_call(
 
 
 def list_open_inquiries(connection: Connection, run_id: int | None = None) -> list[OpenInquiry]:
-    """What is asked about a run, or about all of them, and not answered yet."""
+    """Return the questions about a run, or about all of them, that are not answered yet."""
     query = f"{_INQUIRIES} where answered_at is null"
     if run_id is None:
         return _read_inquiries(connection, f"{query} order by question_id")
@@ -146,7 +164,7 @@ def list_open_inquiries(connection: Connection, run_id: int | None = None) -> li
 
 
 def find_last_inquiry(connection: Connection, run_id: int, kind: str) -> OpenInquiry | None:
-    """The newest question of that kind about a run."""
+    """Return the newest question of that kind about a run."""
     query = f"{_INQUIRIES} where run_id = ? and kind = ? order by question_id desc limit 1"
     found = _read_inquiries(connection, query, run_id, kind)
     return found[0] if found else None

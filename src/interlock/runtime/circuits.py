@@ -9,7 +9,6 @@ it starts, `priority` puts it before others. Everything else is the case's own i
 `case.NAME` in rules and prompts.
 """
 
-import functools
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -29,13 +28,6 @@ from interlock.system.yaml_text import MAX_CHARACTERS
 _PROMPT_ENDINGS = (".md", ".txt", ".j2")
 
 
-@functools.lru_cache(maxsize=2)
-def _read_plain(text: str, file: str) -> CircuitSource:
-    """A bundle is read to find its prompts, and again when it is opened: a large circuit takes
-    seconds."""
-    return read_circuit(text, file)
-
-
 class Bundle(msgspec.Struct, frozen=True):
     """A circuit file with the prompts it names."""
 
@@ -49,11 +41,7 @@ class Bundle(msgspec.Struct, frozen=True):
 
     def open(self, shapes: Mapping[str, dict[str, Any]] | None = None) -> CircuitSource:
         """The circuit, its prompts in place."""
-        written = (
-            _read_plain(self.text, self.file)
-            if shapes is None
-            else read_circuit(self.text, self.file, shapes)
-        )
+        written = read_circuit(self.text, self.file, shapes)
         steps = {
             name: msgspec.structs.replace(step, prompt=self.prompts.get(step.prompt, step.prompt))
             for name, step in written.circuit.steps.items()
@@ -94,7 +82,7 @@ def find_circuit(name: str, project: Path) -> Bundle:
 def load_bundle(path: Path) -> Bundle:
     """The circuit in a file, with the prompt files it names; prompts lie beside or below it."""
     text = read_text(path, MAX_CHARACTERS * 4)
-    circuit = _read_plain(text, str(path)).circuit
+    circuit = read_circuit(text, str(path)).circuit
     prompts = {
         step.prompt: _read_prompt(path, step.prompt)
         for step in circuit.steps.values()

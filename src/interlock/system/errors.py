@@ -3,7 +3,6 @@
 InterlockError
 ├── CircuitError        the table is wrong: fix the circuit
 │   └── ExpressionError an expression is wrong, or reads what is not there
-├── SignalError         what an agent sent is wrong
 ├── StateError          right in itself, but not legal now
 ├── StoreError          the database cannot be used
 │   ├── NoDatabaseError there is none yet
@@ -36,10 +35,6 @@ class CircuitError(InterlockError):
 
 class ExpressionError(CircuitError):
     """The expression is wrong."""
-
-
-class SignalError(InterlockError):
-    """The agent's answer cannot be used."""
 
 
 class StateError(InterlockError):

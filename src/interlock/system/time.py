@@ -116,6 +116,15 @@ def format_duration(length: timedelta | float | None) -> str:
     return " ".join([f"{number} {unit}" for number, unit in parts if number][:2])
 
 
+def format_age(seconds: float) -> str:
+    """Return a length of time in its largest unit, as short as a table needs it."""
+    seconds = max(0, round(seconds))
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
+        if seconds >= size:
+            return f"{seconds // size} {unit}"
+    return f"{seconds} s"
+
+
 def parse_duration(text: str | float) -> float:
     """The seconds that `90s`, `10m`, `2h`, `7d` or a number of seconds means."""
     found = _DURATION.fullmatch(str(text))

@@ -10,7 +10,13 @@ from markupsafe import Markup, escape
 
 from interlock.api.browse import CaseLine
 from interlock.system.text import clean_text, plural, safe_link
-from interlock.system.time import format_clock_time, format_duration, format_time, format_timestamp
+from interlock.system.time import (
+    format_age,
+    format_clock_time,
+    format_duration,
+    format_time,
+    format_timestamp,
+)
 
 _NOTHING: Final = Markup("&ndash;")
 _LONGEST_NAME: Final = 120
@@ -70,15 +76,6 @@ def write_age(at: float | None, now: float) -> Markup:
     return Markup('<time datetime="{}" title="{}" data-age="{}">{}</time>').format(
         format_timestamp(at), format_time(at), round(at, 1), format_age(now - at)
     )
-
-
-def format_age(seconds: float) -> str:
-    """A length of time in its largest unit, as short as a table needs it."""
-    seconds = max(0, round(seconds))
-    for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
-        if seconds >= size:
-            return f"{seconds // size} {unit}"
-    return f"{seconds} s"
 
 
 def format_money(amount: float) -> str:

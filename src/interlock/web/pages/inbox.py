@@ -13,7 +13,7 @@ from litestar.enums import RequestEncodingType
 from litestar.params import Body
 from litestar.response import Redirect
 
-from interlock.api.browse import CaseOverview, find_case_no
+from interlock.api.browse import CaseOverview, find_case
 from interlock.api.inbox import AnswerRequest, find_user, give_answer
 from interlock.api.project import Project
 from interlock.api.waiting import InboxEntry, assign_keys, list_entries
@@ -148,7 +148,8 @@ def _read_overviews(project: Project, entries: Sequence[InboxEntry]) -> list[Sho
     with project.read() as connection:
         for entry in entries:
             asked = entry.question
-            case_no = find_case_no(connection, asked.run_id, asked.case_id)
+            case = find_case(connection, asked.case_id, asked.run_id) if asked.case_id else None
+            case_no = case.case_no if case else None
             told = None if asked.is_query else show_overview(connection, asked.run_id, case_no)
             found.append(ShownQuestion(entry, case_no, told))
     return found

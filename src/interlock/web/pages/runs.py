@@ -7,14 +7,13 @@ import msgspec
 from litestar import Request, Response, get
 from litestar.response import Redirect
 
+from interlock.api import browse
 from interlock.api.browse import (
     CaseFilter,
     SortKey,
-    find_case_no,
     list_case_lines,
     read_run_view,
 )
-from interlock.system.errors import NotFoundError
 from interlock.web.app import Window
 from interlock.web.case_overview import show_names
 from interlock.web.circuit_map import map_circuit
@@ -67,9 +66,7 @@ def find_case(request: Request[Any, Any, Any], window: Window, run_id: int) -> R
     """The page of a case by its id, for those who do not know its number."""
     case_id = request.query_params.get("id", "")
     with window.project.read() as connection:
-        number = find_case_no(connection, run_id, case_id)
-    if number is None:
-        raise NotFoundError(f"run {run_id} has no case {case_id[:80]!r}")
+        number = browse.find_case(connection, case_id, run_id).case_no
     return Redirect(f"/runs/{run_id}/cases/{number}")
 
 
