@@ -52,7 +52,6 @@ People:
   answer       Answer a question.
   cursor       Write the prompt of a case's next step, and print its path.
   save         Save the answer to a case's open step.
-  hitl         Human answers on issues: how comments are read.
 
 Results:
   report       Write the report of a suite again.
@@ -88,7 +87,7 @@ Many machines:
 
 Checks:
   doctor       Check the machine and the database.
-  lint         Check prompts and transcripts.
+  lint         Check prompts, transcripts and human comments.
   conform      Test a watcher against the file protocol.
   analyst      The built-in analyst's parts: JSONL in, JSONL out.
 """

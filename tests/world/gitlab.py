@@ -36,6 +36,11 @@ class Gitlab:
         self.notes.append(note)
         return note
 
+    def edit(self, note: dict[str, Any], body: str) -> None:
+        self.now += 1
+        at = datetime.fromtimestamp(self.now, UTC).isoformat()
+        note |= {"body": body, "updated_at": at}
+
     def answer(self, method: str, path: str, body: dict[str, Any]) -> tuple[int, Any]:
         parts = urlsplit(path)
         if parts.path == "/api/v4/user":

@@ -59,7 +59,6 @@ VERBS: dict[str, dict[str, tuple[str, str]]] = {
         "answer": ("inbox", "Answer a question."),
         "cursor": ("by_hand", "Write the prompt of a case's next step, and print its path."),
         "save": ("run", "Save the answer to a case's open step."),
-        "hitl": ("inbox", "Human answers on issues: how comments are read."),
     },
     "Results": {
         "report": ("rca", "Write the report of a suite again."),
@@ -98,7 +97,7 @@ VERBS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "Checks": {
         "doctor": ("doctor", "Check the machine and the database."),
-        "lint": ("lint", "Check prompts and transcripts."),
+        "lint": ("lint", "Check prompts, transcripts and human comments."),
         "conform": ("respond", "Test a watcher against the file protocol."),
         "analyst": ("analyst", "The built-in analyst's parts: JSONL in, JSONL out."),
     },
