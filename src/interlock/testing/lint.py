@@ -23,7 +23,7 @@ from interlock.signals.catalogue import (
 )
 from interlock.signals.comments import UNCLEAR, read_comment
 from interlock.signals.grammar import SIGNAL_WORDS, SIGNALS, guess_signal, parse_signal_line
-from interlock.signals.lines import LEGACY_KEYS, SIGNAL_TYPE, LineReader, LineSignal, read_payload
+from interlock.signals.lines import SIGNAL_TYPE, LineReader, LineSignal, read_payload
 from interlock.signals.own_words import split_units
 from interlock.testing.transcript import Record, check_transcript, detect_format, read_record
 
@@ -153,7 +153,6 @@ def find_unknown_names(line: PromptLine) -> Iterator[tuple[str, bool]]:
 _KNOWN: Final = frozenset(
     {
         *SIGNAL_WORDS,
-        *LEGACY_KEYS,
         PREFIX.removesuffix(":"),
         *(row.name.partition(":")[0] for row in list_signals("line")),
         *(
