@@ -59,40 +59,9 @@ it over a channel of its own: the unix socket in `INTERLOCK_CHANNEL` takes one l
 `{"token": …, "type": …, "payload": …}`, the token being that of `INTERLOCK_TOKEN`, and answers
 `{"ok": true, "error": ""}` or `{"ok": false, "error": "why"}`.
 
-### 5. Twice, and older forms
+### 5. Twice
 
-The same type and payload a second time in one session is journaled without effect. The blocks of
-[older forms](#older-forms) are understood too; one with any damage is refused whole.
-"""
-_LEGACY: Final = """\
-## Older forms
-
-Damage is: no closing rule, a line that is not `KEY: value`, a missing field. The rules of the first form
-are 40 or more `=`, the others 3 or more `═`.
-
-```
-============================================
-SAGE_SIGNAL:HITL_REQUIRED
-REVIEW_TYPE: plan
-ISSUE_NUMBER: 42
-============================================
-```
-
-```
-═══ SAGE_SIGNAL:CHECKPOINT ═══
-CHECKPOINT_FILE: .sage/state/epic-3.json
-COMMIT: 0123456789abcdef0123456789abcdef01234567
-NEXT_ACTION: continue
-═══════════════════════════════
-```
-
-```
-═══════════════════════════════
-SIGNAL: RECOVERY_COMPLETE
-REVERTED_TO: 0123456789abcdef0123456789abcdef01234567
-NEXT_ACTION: resume
-═══════════════════════════════
-```
+The same type and payload a second time in one session is journaled without effect.
 """
 
 
@@ -107,7 +76,7 @@ def render_line_page() -> str:
         f.choices for r in list_signals("line") for f in r.payload if f.name == "error_code"
     )
     listed = "\n".join(f"- `{code}`" for code in codes)
-    parts = [_RULES, table, f"## Error codes\n\n{listed}", _LEGACY]
+    parts = [_RULES, table, f"## Error codes\n\n{listed}"]
     return "\n\n".join(part.strip("\n") for part in parts) + "\n"
 
 

@@ -11,7 +11,6 @@ from interlock.signals.batch import BatchBudget, BatchManifest
 from interlock.signals.body import Criterion, FileNote, Pair, ReportedCheck, ReviewIssue
 from interlock.signals.catalogue import Section, SignalField, SignalRow, list_signals
 from interlock.signals.grammar import LONGEST_ID
-from interlock.signals.lines import CHECKPOINT, CHECKPOINT_FIELDS
 from interlock.signals.signal_file import Artifact, SignalFile
 from interlock.system.strict_json import INT64
 
@@ -96,12 +95,10 @@ def _text_schema(row: SignalRow) -> Schema:
 
 
 def _line_schema(row: SignalRow) -> Schema:
-    forms = [[field.name for field in row.payload if field.required]]
-    forms += [list(CHECKPOINT_FIELDS)] if row.name == CHECKPOINT else []
     fields: Schema = {
         "type": "object",
         "properties": {field.name: _field_schema(field) for field in row.payload},
-        "anyOf": [{"required": names} for names in forms],
+        "required": [field.name for field in row.payload if field.required],
     }
     subject = {"type": ["string", "null"]}
     return _record(row.name, {"signal": {"const": row.name}, "subject": subject, "fields": fields})

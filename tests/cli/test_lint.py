@@ -153,7 +153,7 @@ def test_an_empty_file(world: World) -> None:
     assert world.say("lint", "--jsonl", "empty").code == 0
 
 
-NAME_ONE = "; name a prompt, skill or transcript, or - for stdin"
+NAME_ONE = "; name a prompt, skill, transcript or comment, or - for stdin"
 
 
 @pytest.mark.parametrize(
@@ -168,3 +168,12 @@ NAME_ONE = "; name a prompt, skill or transcript, or - for stdin"
 def test_what_cannot_be_read(world: World, words: list[str], sentence: str) -> None:
     os.mkfifo(world.folder / "pipe")
     assert world.say("lint", *words) == CliResult(2, "", f"interlock: {sentence}\n")
+
+
+def test_a_comment(world: World) -> None:
+    world.write("yes.md", "/approve thanks\n")
+    world.write("no.md", "Looks good, but wait\n")
+    yes = world.say("lint", "--as", "comment", "yes.md", "--json")
+    assert (yes.code, yes.json["records"][0]["decision"]) == (0, "APPROVE")
+    no = world.say("lint", "--as", "comment", "no.md")
+    assert (no.code, no.out.startswith("no.md: UNCLEAR, ")) == (6, True)

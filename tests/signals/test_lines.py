@@ -118,68 +118,9 @@ NOTHING = [
     "the SAGE_SIGNAL: prefix",
     "progress 10%\rSAGE_SIGNAL:FATAL_ERROR:x",
     "SIGNAL: HITL_REQUIRED",
-]
-
-BLOCKS = [
-    (
-        f"\n{RULE}\nSAGE_SIGNAL:HITL_REQUIRED\nREVIEW_TYPE: plan\nISSUE_NUMBER: 42\n{RULE}\n",
-        "HITL_REQUIRED",
-        {"issue": 42, "review_type": "plan"},
-    ),
-    (
-        f"{RULE}\nSAGE_SIGNAL:HITL_APPROVED\nISSUE_NUMBER: 7\nREVISION_NOTES: a: b\n{RULE}\n",
-        "HITL_APPROVED",
-        {"issue": 7, "revision_notes": "a: b"},
-    ),
-    (f"{RULE}\nSAGE_SIGNAL:EPIC_STARTED\n{RULE}\n", "EPIC_STARTED", {}),
-    (
-        f"{RULE}\nSAGE_SIGNAL:CHECKPOINT\nepic-3:3-1:phase-2:5: epic-3:3-1:phase-2:5\n{RULE}\n",
-        "CHECKPOINT:WRITE",
-        FOUR,
-    ),
-    (
-        (
-            f"═══ SAGE_SIGNAL:CHECKPOINT ═══\nCHECKPOINT_FILE: .sage/state/epic-3.json\n"
-            f"COMMIT: {COMMIT}\nNEXT_ACTION: continue\n{BAR}\n"
-        ),
-        "CHECKPOINT:WRITE",
-        {
-            "epic_id": "epic-3",
-            "checkpoint_file": ".sage/state/epic-3.json",
-            "commit": COMMIT,
-            "next_action": "continue",
-        },
-    ),
-    (
-        f"{BAR}\nSIGNAL: HITL_REQUIRED\nREASON: plan\nGITHUB_ISSUE: #42\n{BAR}\n",
-        "HITL_REQUIRED",
-        {"issue": 42, "reason": "plan"},
-    ),
-    (
-        f"{BAR}\nSIGNAL: RECOVERY_COMPLETE\nREVERTED_TO: abc\nNEXT_ACTION: resume\n{BAR}\n",
-        "RECOVERY_COMPLETE",
-        {"commit_hash": "abc", "next_action": "resume"},
-    ),
-    (
-        f"{BAR}\nSIGNAL: HITL_REQUIRED\n{BAR}\nREASON: plan\nGITHUB_ISSUE: #42\n{BAR}\n",
-        "HITL_REQUIRED",
-        {"issue": 42, "reason": "plan"},
-    ),
-    (f"{BAR}\nSIGNAL: EPIC_STARTED\n{BAR}\n", "EPIC_STARTED", {}),
-    (f"{BAR}\nSIGNAL: EPIC_STARTED\n{BAR}\nand on it goes\n", "EPIC_STARTED", {}),
-    (f"{BAR}\nSIGNAL: EPIC_STARTED\n{BAR}\n{BAR}\nall else\n", "EPIC_STARTED", {}),
-]
-
-DAMAGED = [
-    f"{RULE}\nSAGE_SIGNAL:HITL_REQUIRED\nISSUE_NUMBER: 42\n",
-    f"{RULE}\nSAGE_SIGNAL:HITL_REQUIRED\nISSUE_NUMBER: 42\ngarbage\n{RULE}\n",
-    f"{RULE}\nSAGE_SIGNAL:HITL_APPROVED\nAPPROVED_BY: me\n{RULE}\n",
-    f"{RULE}\nSAGE_SIGNAL:CHECKPOINT\n{RULE}\n",
-    f"═══ SAGE_SIGNAL:CHECKPOINT ═══\nCHECKPOINT_FILE: x.json\n{BAR}\n",
-    f"═══ SAGE_SIGNAL:CHECKPOINT ═══\nCOMMIT: {COMMIT}\n{BAR}\n",
-    f"{BAR}\nSIGNAL: RECOVERY_COMPLETE\n\n{BAR}\n",
-    f"{BAR}\nSIGNAL: HITL_REQUIRED\n{BAR}\nREASON: plan\nGITHUB_ISSUE: #42\n",
-    f"{BAR}\nSIGNAL: HITL_REQUIRED\n{BAR}\nREASON: plan\ngarbage\n{BAR}\n",
+    f"{RULE}\nISSUE_NUMBER: 42\n{RULE}",
+    f"{BAR}\nSIGNAL: RECOVERY_COMPLETE\nREVERTED_TO: abc\n{BAR}",
+    f"═══ SAGE_SIGNAL:CHECKPOINT ═══\nCHECKPOINT_FILE: .sage/state/epic-3.json\n{BAR}",
 ]
 
 INERT = [
@@ -247,29 +188,6 @@ def test_only_the_word_success_is_success(payload: str, success: bool) -> None:
     (found,) = read(f"SAGE_SIGNAL:EPIC_COMPLETE:{payload}\n")
     assert isinstance(found, LineSignal)
     assert found.is_success is success
-
-
-@pytest.mark.parametrize(("text", "kind", "fields"), BLOCKS)
-@pytest.mark.parametrize("mode", ["raw", "message"])
-def test_older_blocks_are_understood(
-    text: str, kind: str, fields: dict[str, Any], mode: Literal["raw", "message"]
-) -> None:
-    assert read_signals(text, mode) == [(kind, fields)]
-
-
-@pytest.mark.parametrize("text", DAMAGED)
-@pytest.mark.parametrize("mode", ["raw", "message"])
-def test_damaged_blocks_are_refused_whole(text: str, mode: Literal["raw", "message"]) -> None:
-    (found,) = read(text, mode)
-    assert isinstance(found, LineRefusal)
-
-
-def test_a_line_after_a_damaged_block_still_counts() -> None:
-    text = f"{RULE}\nSAGE_SIGNAL:HITL_REQUIRED\nSAGE_SIGNAL:FATAL_ERROR:X:y\n"
-    refusal, signal = read(text)
-    assert isinstance(refusal, LineRefusal)
-    assert isinstance(signal, LineSignal)
-    assert signal.type == "FATAL_ERROR"
 
 
 @pytest.mark.parametrize("wrapper", INERT)

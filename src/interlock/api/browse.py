@@ -138,8 +138,6 @@ def _find_writer(connection: Connection, run: Run, writers: Writers) -> Writer |
     return None if is_elsewhere else writers.find(run.run_id)
 
 
-
-
 def list_case_lines(
     db: DatabaseAddress,
     connection: Connection,

@@ -1,13 +1,13 @@
-"""Verbs of human gates: inbox and answer; and hitl, which shows how comments are read."""
+"""Verbs of human gates: inbox and answer."""
 
 import time
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 import typer
 
-from interlock.cli.app import ExitCode, app
-from interlock.cli.options import open_input, read_fields
+from interlock.cli.app import app
+from interlock.cli.options import read_fields
 from interlock.cli.output import Db, Json, echo, echo_json, echo_table, open_project
 from interlock.system.errors import StateError
 from interlock.system.text import plural, shorten
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from interlock.api.inbox import Question
-    from interlock.epic.approval.thread import MayAnswer
     from interlock.runtime.application import QuestionGroup
 
 
@@ -141,87 +140,3 @@ def _format_row(each: "Question", group: "QuestionGroup | None") -> tuple[object
     about = shorten(line, _MAX_WIDTH) if each.case_id else line
     case = f"{each.case_id} +{more}" if more else each.case_id or "-"
     return (each.question_id, each.run_id, case, each.step, format_time(each.asked_at), about)
-
-
-hitl = typer.Typer(help="Human answers on issues: how comments are read.", no_args_is_help=True)
-app.add_typer(hitl, name="hitl")
-
-
-@hitl.callback()
-def _group() -> None:
-    pass
-
-
-@hitl.command("read")
-def read(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="Comments as JSONL; - is stdin.")],
-    allow: Annotated[
-        list[str] | None,
-        typer.Option(metavar="LOGIN", help="Only these may answer; may be repeated."),
-    ] = None,
-    request_id: Annotated[str, typer.Option(metavar="ID", help="The request that was asked.")] = "",
-    own: Annotated[
-        str, typer.Option(metavar="LOGIN", help="The account that Interlock uses itself.")
-    ] = "",
-    json: Json = False,
-) -> None:
-    """Show how each recorded comment would be read, and why."""
-    from interlock.epic.approval.thread import may_answer
-
-    may = may_answer(allow or ())
-    with open_input(file, "file of comments") as source:
-        rows = [
-            _judge_comment(number, line.removeprefix(b"\xef\xbb\xbf"), request_id, own, may)
-            for number, line in enumerate(source, 1)
-            if line.strip()
-        ]
-    if json:
-        echo_json({"comments": rows})
-    else:
-        _echo_comments(rows)
-    if any("error" in row for row in rows):
-        raise typer.Exit(ExitCode.FINDINGS)
-
-
-def _judge_comment(
-    number: int, line: bytes, request_id: str, own: str, may: "MayAnswer"
-) -> dict[str, Any]:
-    from interlock.epic.approval.thread import judge_record, read_record
-
-    record = read_record(line)
-    if isinstance(record, str):
-        fix = (
-            "Write {id, author: {login, association, bot}, comment, created_after_request, labels}"
-        )
-        return {"line": number, "error": f"{record}. {fix} on one line."}
-    reading = judge_record(record, request_id, own, may)
-    return {
-        "line": number,
-        "id": record.id,
-        "author": record.author.login,
-        "outcome": reading.decision.value,
-        "why": reading.why,
-        "notes": reading.notes,
-        "evidence": [
-            {
-                "start": span.start,
-                "end": span.end,
-                "kind": span.kind,
-                "text": record.comment[span.start : span.end],
-            }
-            for span in reading.evidence
-        ],
-    }
-
-
-def _echo_comments(rows: list[dict[str, Any]]) -> None:
-    for row in rows:
-        if "error" in row:
-            echo(f"line {row['line']}: {row['error']}")
-        else:
-            echo(f"{row['id']}  {row['author']}: {row['outcome']}, {row['why']}")
-    if not rows:
-        echo("no comments")
-    errors = sum("error" in row for row in rows)
-    if errors:
-        echo(f"{plural(errors, 'line is', 'lines are')} no comment")

@@ -1,6 +1,7 @@
-"""The verb lint: prompts and skills that teach signals, and transcripts that say them.
+"""The verb lint: prompts and skills that teach signals, transcripts that say them, and comments.
 
-A prompt has findings. A transcript has a verdict: what would be accepted, what refused, and why.
+A prompt has findings. A transcript has a verdict: the signals accepted and refused, with reasons. A
+human's comment has a decision.
 """
 
 from enum import StrEnum
@@ -22,6 +23,7 @@ class LintKind(StrEnum):
 
     PROMPT = "prompt"
     TRANSCRIPT = "transcript"
+    COMMENT = "comment"
 
 
 class Format(StrEnum):
@@ -34,7 +36,7 @@ class Format(StrEnum):
 
 
 Files = Annotated[
-    list[str] | None, typer.Argument(help="Prompts, skills, transcripts; - is stdin.")
+    list[str] | None, typer.Argument(help="Prompts, skills, transcripts, comments; - is stdin.")
 ]
 As = Annotated[
     LintKind | None, typer.Option("--as", help="Treat the files as this, whatever they contain.")
@@ -64,7 +66,7 @@ def lint(
     jsonl: Jsonl = None,
     json: Json = False,
 ) -> None:
-    """Check prompts and transcripts. Exit 6 on findings or, for one transcript, a refusal."""
+    """Check prompts, transcripts and human comments. Exit 6 on findings, or a refusal."""
     from interlock.testing.lint import LintReport
     from interlock.testing.transcript import Record
 
@@ -80,10 +82,10 @@ def lint(
         strict=strict_signals,
         format=recorded.value if recorded else None,
     )
-    report, as_prompt = LintReport(base), None if as_ is None else as_ == LintKind.PROMPT
+    report = LintReport(base)
     for name in files or ():
-        with open_input(name, "prompt, skill or transcript") as file:
-            report.add_file(name, file.read(), as_prompt=as_prompt)
+        with open_input(name, "prompt, skill, transcript or comment") as file:
+            report.add_file(name, file.read(), kind=as_.value if as_ else None)
     for name in jsonl or ():
         with open_input(name, "file of transcripts") as lines:
             report.add_records(name, lines)
@@ -100,6 +102,9 @@ def _echo_report(report: "LintReport", json: bool) -> None:
         echo(f"{one['file']}:{one['line']}: {one['id']}: {one['message']}")
         echo(f"    fix: {one['fix']}")
     for record in report.records:
+        if "decision" in record:
+            echo(f"{record['id']}: {record['decision']}, {record['why']}")
+            continue
         for verdict in _list_verdicts(record):
             echo(f"{record['id']}{_format_verdict(verdict)}")
     if not report.findings and not report.records:

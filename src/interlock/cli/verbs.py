@@ -65,9 +65,6 @@ _OWN = {
     ),
     "answer": Verb("People", "Answer a question.", "interlock.cli.inbox"),
     "save": Verb("People", "Save the answer to a case's open step.", "interlock.cli.run"),
-    "hitl": Verb(
-        "People", "Human answers on issues: how comments are read.", "interlock.cli.inbox"
-    ),
     "circuit": Verb(
         "Circuits", "Circuits: list, show, draw and verify them.", "interlock.cli.circuits"
     ),
@@ -83,7 +80,7 @@ _OWN = {
         "interlock.cli.respond",
     ),
     "doctor": Verb("Checks", "Check the machine and the database.", "interlock.cli.doctor"),
-    "lint": Verb("Checks", "Check prompts and transcripts.", "interlock.cli.lint"),
+    "lint": Verb("Checks", "Check prompts, transcripts and human comments.", "interlock.cli.lint"),
     "conform": Verb("Checks", "Test a watcher against the file protocol.", "interlock.cli.respond"),
 }
 

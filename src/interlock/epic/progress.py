@@ -138,14 +138,8 @@ def set_story_status(
 def apply_announced_position(
     checkpoint: Checkpoint | None, signal: RecordedSignal, work: GitWork, at: str
 ) -> Checkpoint:
-    """The checkpoint that a session announced and did not write itself; SourceError if it does not
-    say where it is, as in the block of older tools."""
-    fields = {name: str(signal.fields.get(name, "")).strip() for name in ("epic_id", *_POSITION)}
-    if not all(fields.values()):
-        raise SourceError(
-            "the session announced a checkpoint that it did not write, without its "
-            f"{', '.join(name for name, value in fields.items() if not value)}"
-        )
+    """Return the checkpoint that a session announced and did not write itself."""
+    fields = {name: str(signal.fields[name]).strip() for name in ("epic_id", *_POSITION)}
     known = checkpoint.story(fields["story_id"]) if checkpoint else None
     status = Status.IN_PROGRESS
     if checkpoint and known:

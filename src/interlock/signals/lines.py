@@ -1,8 +1,8 @@
-"""Line signals: their payloads, the readers of a stream of them, and the blocks of older tools.
+"""Line signals: their payloads, and the readers of a stream of them.
 
 `LineReader` takes a plain command's output or an agent's messages, `SessionLines` the events of an
 agent's decoded stream. How the text is cut into chunks never changes the result, and only the last
-message of a session may say that it is over. A block with any damage is refused whole.
+message of a session may say that it is over.
 """
 
 import re
@@ -126,109 +126,6 @@ def _join_payload(kind: str, payload: str | Sequence[str] | Mapping[str, str] | 
     return ":".join(values).rstrip(":")
 
 
-_RULE: Final = re.compile(r"={40,}[ \t]*\Z|═{3,}[ \t]*\Z")
-_DECORATED: Final = re.compile(r"═{3,}[ \t]*SAGE_SIGNAL:CHECKPOINT[ \t]*═{3,}[ \t]*\Z")
-_HEADER: Final = re.compile(r"(?:SAGE_SIGNAL:|(SIGNAL:)[ \t]+)([A-Z][A-Z0-9_]*)[ \t]*\Z")
-_FIELD: Final = re.compile(r"([A-Z][A-Z0-9_]*):(?:[ \t]+(.*?))?[ \t]*\Z")
-_CHECKPOINT_FILE: Final = re.compile(r"(?:.*/)?([^/]+)\.json\Z")
-_COMMIT: Final = re.compile(r"[0-9a-f]{40}\Z")
-# Where older tools have another word for a field of the catalogue.
-_LEGACY_NAMES: Final = {
-    "ISSUE_NUMBER": "issue",
-    "GITHUB_ISSUE": "issue",
-    "REVERTED_TO": "commit_hash",
-    "ERROR": "error",
-    "CODE": "error_code",
-}
-# What else they print under a header.
-LEGACY_KEYS: Final = (
-    *_LEGACY_NAMES,
-    "APPROVED_BY",
-    "CHECKPOINT_FILE",
-    "COMMIT",
-    "ISSUE_URL",
-    "NEXT_ACTION",
-    "REASON",
-    "REVIEW_TYPE",
-    "REVISION_NOTES",
-)
-# A checkpoint block names its file and commit in the place of the line's four fields.
-CHECKPOINT_FIELDS: Final = ("checkpoint_file", "commit")
-_MOST_LINES: Final = 64
-
-
-class LegacyBlock(msgspec.Struct):
-    """A block that has been opened; `positional` is what stood there without a key."""
-
-    kind: str
-    where: int
-    decorated: bool = False
-    titled: bool = False
-    """Its header may have a rule below it, too."""
-    has_rule: bool = False
-    """That rule was there: unless fields follow, it has closed the block."""
-    lines: list[str] = msgspec.field(default_factory=list)
-    keys: dict[str, str] = msgspec.field(default_factory=dict)
-    positional: str = ""
-
-    def add_line(self, line: str) -> bool:
-        """Whether the line belongs to the block."""
-        self.lines.append(line)
-        name, mark, value = line.rpartition(": ")
-        if mark and name == value.strip():  # an argument without `=` is printed twice
-            self.positional = name
-            return len(self.lines) <= _MOST_LINES
-        field = _FIELD.match(line)
-        if field:
-            self.keys[field[1]] = field[2] or ""
-        return bool(field) and len(self.lines) <= _MOST_LINES
-
-    def read(self) -> LineSignal | LineRefusal:
-        found = self._read_checkpoint() if self.decorated else self._read_signal()
-        return self.refuse(found) if isinstance(found, str) else found
-
-    def refuse(self, sentence: str) -> LineRefusal:
-        return LineRefusal(sentence, "\n".join([self.kind, *self.lines])[:500], self.where)
-
-    def _read_checkpoint(self) -> LineSignal | str:
-        file = _CHECKPOINT_FILE.match(self.keys.get("CHECKPOINT_FILE", ""))
-        if not file or not _COMMIT.match(self.keys.get("COMMIT", "")):
-            return "the checkpoint block lacks CHECKPOINT_FILE or a COMMIT of 40 hex digits"
-        fields: dict[str, str | int] = {"epic_id": file[1], **self._name_fields()}
-        return LineSignal(CHECKPOINT, self._join_payload(), fields, self.where)
-
-    def _read_signal(self) -> LineSignal | str:
-        issue = self.keys.get("ISSUE_NUMBER", self.keys.get("GITHUB_ISSUE", ""))
-        payload = f"issue:{issue.lstrip('#')}" if issue else self.positional
-        found = read_payload(self.kind, payload, self.where)
-        if isinstance(found, str):
-            return found
-        fields = {**self._name_fields(), **found.fields}
-        return msgspec.structs.replace(
-            found, fields=fields, payload=payload or self._join_payload()
-        )
-
-    def _name_fields(self) -> dict[str, str]:
-        named = {_LEGACY_NAMES.get(key, key.lower()): value for key, value in self.keys.items()}
-        named.pop("issue", None)
-        return named
-
-    def _join_payload(self) -> str:
-        return " ".join(f"{key}={value}" for key, value in self.keys.items())
-
-
-def is_rule(line: str) -> bool:
-    return bool(_RULE.match(line))
-
-
-def open_block(line: str, after_rule: bool, where: int) -> LegacyBlock | None:
-    """A block, if this line is the header of one."""
-    if _DECORATED.match(line):
-        return LegacyBlock("CHECKPOINT", where, decorated=True)
-    header = _HEADER.match(line) if after_rule else None
-    return LegacyBlock(header[2], where, titled=bool(header[1])) if header else None
-
-
 LONGEST_LINE: Final = 1 << 16
 _NEAR: Final = re.compile(
     r"(?:[ \t]|\x1b\[[0-9;]*+m)*+sage_signal[ \t]*+:", re.IGNORECASE | re.ASCII
@@ -279,7 +176,6 @@ class LineReader:
             return self._close_message(ended_by_itself)
         rest, self._rest = "".join(self._rest), []
         found = self._lines.read_lines(rest) if rest and ended_by_itself else []
-        found += self._lines.end_block()
         if rest and not ended_by_itself and _NEAR.match(_strip_line(rest)):
             sentence = "the stream ended in the middle of this line"
             where = self._lines.count + 1
@@ -316,80 +212,40 @@ class LineReader:
 
 
 class _LineParser:
-    """Line by line: single-line signals, and the blocks that older tools print."""
+    """Reads single-line signals, and counts the lines for their places."""
 
     def __init__(self) -> None:
         self.count = 0
-        self._after_rule = False
-        self._block: LegacyBlock | None = None
 
     def read_lines(self, text: str) -> list[LineResult]:
-        """Whole lines of raw output, without the last newline."""
-        if self._block is None and "signal" not in text.lower():
-            last = _strip_line(text[text.rfind("\n") + 1 :])
+        """Return the signals in whole lines of raw output, without the last newline."""
+        if "signal" not in text.lower():
             self.count += text.count("\n") + 1
-            self._after_rule = is_rule(last)
             return []
         found: list[LineResult] = []
         for line in text.split("\n"):
             self.count += 1
-            long = len(line) > LONGEST_LINE
-            found += self._refuse_long(line) if long else self._read_line(_strip_line(line))
+            found += self._read_line(line if len(line) > LONGEST_LINE else _strip_line(line))
         return found
 
     def read_message(self, text: str) -> list[LineResult]:
-        """The live lines of one message; what is inert ends a block that was open."""
+        """Return the signals in the live lines of one message."""
         found: list[LineResult] = []
-        self.count, self._after_rule = 0, False
+        self.count = 0
         if "signal" in text.lower():
-            source = "\n" + text.replace("\r\n", "\n")
-            for unit in split_units(source):
+            for unit in split_units("\n" + text.replace("\r\n", "\n")):
                 self.count += 1
-                found += (
-                    self._read_line(unit.text.rstrip(" \t"))
-                    if unit.kind == "line"
-                    else self.end_block()
-                )
+                if unit.kind == "line":
+                    found += self._read_line(unit.text.rstrip(" \t"))
                 self.count += unit.text.count("\n")
-        return [*found, *self.end_block()]
-
-    def end_block(self) -> list[LineResult]:
-        block, self._block, self._after_rule = self._block, None, False
-        if block is None:
-            return []
-        is_closed = block.has_rule and not block.lines
-        return [block.read() if is_closed else block.refuse("the block is not closed")]
-
-    def _refuse_long(self, line: str) -> list[LineResult]:
-        found = self.end_block()
-        if _NEAR.match(line):
-            sentence = f"a signal may have at most {LONGEST_LINE} characters"
-            found.append(LineRefusal(sentence, line[:500], self.count))
         return found
 
     def _read_line(self, line: str) -> list[LineResult]:
-        block = self._block
-        if block is None:
-            return self._read_single(line)
-        if is_rule(line) and block.titled and not block.lines and not block.has_rule:
-            block.has_rule = True
+        if not _NEAR.match(line):
             return []
-        if is_rule(line) and (block.lines or not block.has_rule):
-            self._block = None
-            return [block.read()]
-        if not is_rule(line) and block.add_line(line):
-            return []
-        if block.has_rule and len(block.lines) <= 1:  # so the rule below the header closed it
-            block.lines.clear()
-            return [*self.end_block(), *self._read_single(line)]
-        self._block = None
-        return [block.refuse("the block is damaged"), *self._read_single(line)]
-
-    def _read_single(self, line: str) -> list[LineResult]:
-        after_rule, self._after_rule = self._after_rule, is_rule(line)
-        self._block = open_block(line, after_rule, self.count)
-        if self._block or not _NEAR.match(line):
-            return []
+        if len(line) > LONGEST_LINE:
+            sentence = f"a signal may have at most {LONGEST_LINE} characters"
+            return [LineRefusal(sentence, line[:500], self.count)]
         return [_parse_line(line, self.count)]
 
 

@@ -21,8 +21,9 @@ from interlock.signals.catalogue import (
     may_send,
     normalize_role,
 )
+from interlock.signals.comments import UNCLEAR, read_comment
 from interlock.signals.grammar import SIGNAL_WORDS, SIGNALS, guess_signal, parse_signal_line
-from interlock.signals.lines import LEGACY_KEYS, SIGNAL_TYPE, LineReader, LineSignal, read_payload
+from interlock.signals.lines import SIGNAL_TYPE, LineReader, LineSignal, read_payload
 from interlock.signals.own_words import split_units
 from interlock.testing.transcript import Record, check_transcript, detect_format, read_record
 
@@ -152,7 +153,6 @@ def find_unknown_names(line: PromptLine) -> Iterator[tuple[str, bool]]:
 _KNOWN: Final = frozenset(
     {
         *SIGNAL_WORDS,
-        *LEGACY_KEYS,
         PREFIX.removesuffix(":"),
         *(row.name.partition(":")[0] for row in list_signals("line")),
         *(
@@ -318,14 +318,19 @@ class LintReport:
         self.refused = False
         self._base = base
 
-    def add_file(self, name: str, raw: bytes, *, as_prompt: bool | None = None) -> None:
-        """A prompt or a transcript, as it is said, or else as its content tells."""
+    def add_file(self, name: str, raw: bytes, *, kind: str | None = None) -> None:
+        """Add a prompt, a transcript or a comment; without a kind, its content decides."""
         text, base = self._decode(name, raw), self._base
+        if kind == "comment":
+            reading = read_comment(text)
+            self.refused |= reading.decision is UNCLEAR
+            self.records.append({"id": name, **msgspec.to_builtins(reading)})
+            return
         form = base.format or detect_format(text)
-        if as_prompt is None:
+        if kind is None:
             asked = base.role is not None or base.format is not None or form != "text"
-            as_prompt = not asked and is_prompt(text)
-        if as_prompt:
+            kind = "prompt" if not asked and is_prompt(text) else "transcript"
+        if kind == "prompt":
             for one in lint_prompt(text, base.role):
                 self._find(one.id, name, one.line, one.message, one.fix)
             return

@@ -13,8 +13,8 @@ from tests.world.crashes import boom, check_crash
 from tests.world.github import OWN, REPO, Github, a_github
 
 from interlock.epic.approval.carrier import LONGEST_S, POLL_S, IssueCarrier
-from interlock.epic.approval.comments import COMMANDS
 from interlock.epic.approval.issues import GithubIssue, Issues, format_request_marker
+from interlock.signals.comments import CAUTION, UNCLEAR
 from interlock.system.github import GithubAddress, GithubRest
 
 
@@ -92,7 +92,7 @@ async def test_an_approval_is_the_gates_answer_in_its_authors_name(github: Githu
     async with ApprovalBench(github) as session:
         await session.asks()
         await session.looks(3)
-        github.comment(1, "Looks good to me, thanks!", "ann")
+        github.comment(1, "LGTM, thanks!", "ann")
         await session.looks(2)
         assert session.answers == [("approve", "", "ann")]
         assert session.replies[0].dispatch_id == 1
@@ -102,10 +102,8 @@ async def test_an_approval_is_the_gates_answer_in_its_authors_name(github: Githu
     ("comment", "decision", "notes"),
     [
         ("/revise rename the table", "revise", "rename the table"),
-        ("Please rename the table.", "revise", "Please rename the table."),
-        ("not approved", "revise", "not approved"),
-        ("Let's discuss this.", "discuss", "Let's discuss this."),
-        ("Please stop.", "halt", "Please stop."),
+        ("/discuss", "discuss", ""),
+        ("/halt\nIt is not safe.", "halt", "It is not safe."),
         ("/defer", "defer", ""),
     ],
 )
@@ -255,7 +253,7 @@ async def test_an_unclear_comment_gets_one_reply_with_the_commands(github: Githu
         await session.looks(9)
         (reply,) = _replies(github)
         assert reply.startswith("@ann, this comment is not clear enough to be an answer")
-        assert all(f"`/{word}`" in reply for word in COMMANDS)
+        assert all(f"`/{each.lower()}`" in reply for each in CAUTION if each is not UNCLEAR)
         assert session.replies == []
     async with ApprovalBench(github) as session:
         await session.asks()
@@ -266,20 +264,18 @@ async def test_an_unclear_comment_gets_one_reply_with_the_commands(github: Githu
         assert session.answers == [("approve", "", "ann")]
 
 
-async def test_an_approval_that_is_held_back_gets_one_reply(github: Github) -> None:
+async def test_an_unclear_comment_after_an_approval_holds_it_back(github: Github) -> None:
     async with ApprovalBench(github) as session:
         await session.asks()
         github.comment(1, "/approve", "ann")
         github.comment(1, "but the tests fail", "bob")
         await session.looks(9)
-        to_bob, to_ann = sorted(_replies(github), reverse=True)
+        (to_bob,) = _replies(github)
         assert to_bob.startswith("@bob, this comment is not clear enough")
-        assert to_ann.startswith("@ann, your approval does not count yet: the last comment of @bob")
         assert session.replies == []
-        github.comment(1, "/approve", "bob")
+        github.comment(1, "/approve", "ann")
         await session.looks(2)
         assert [answer[0] for answer in session.answers] == ["approve"]
-        assert len(_replies(github)) == 2
 
 
 async def test_each_unclear_comment_gets_its_own_reply(github: Github) -> None:
@@ -334,9 +330,9 @@ async def test_label_and_comment_that_differ(github: Github) -> None:
     async with ApprovalBench(github) as session:
         await session.asks()
         github.label(1, "approved", "ann")
-        github.comment(1, "Please rename the table.", "bob")
+        github.comment(1, "/revise Rename the table.", "bob")
         await session.looks(5)
-        assert session.answers == [("revise", "Please rename the table.", "bob")]
+        assert session.answers == [("revise", "Rename the table.", "bob")]
 
 
 async def test_an_edited_approval_by_who_knows_whom_is_unclear(github: Github) -> None:

@@ -2,7 +2,6 @@
 
 import pytest
 
-from interlock.epic.approval.comments import CommentDecision
 from interlock.epic.approval.thread import (
     CLOSED,
     TRUSTED,
@@ -13,7 +12,7 @@ from interlock.epic.approval.thread import (
     may_answer,
     read_thread,
 )
-from interlock.signals.comments import format_reply_marker, has_own_marker
+from interlock.signals.comments import CommentDecision, format_reply_marker, has_own_marker
 from interlock.system.github_comments import UNKNOWN_EDITOR, Author, Comment
 
 REQUEST = Request("w-1", 100.0, "robot")
@@ -91,7 +90,7 @@ def test_a_quoted_marker_is_not_ours() -> None:
 
 
 def test_the_last_word_of_a_person_counts() -> None:
-    first, second = make_comment("Please rename it.", at=200), make_comment("LGTM", at=300)
+    first, second = make_comment("/revise rename it", at=200), make_comment("LGTM", at=300)
     assert decision(read(second, first)) == ("APPROVE", "ann")
     assert decision(read(make_comment("LGTM", at=200), make_comment("/halt", at=300))) == (
         "HALT",
@@ -103,27 +102,21 @@ def test_the_last_word_of_a_person_counts() -> None:
 def test_of_several_people_the_most_cautious_one_counts() -> None:
     people = [
         make_comment("LGTM", "ann"),
-        make_comment("Please rename it.", "bob"),
+        make_comment("/revise rename it", "bob"),
         make_comment("/defer", "cid"),
     ]
     assert decision(read(*people)) == ("REVISE", "bob")
-    assert decision(read(*people, make_comment("stop", "dan"))) == ("HALT", "dan")
+    assert decision(read(*people, make_comment("/halt", "dan"))) == ("HALT", "dan")
 
 
-def test_a_doubt_of_another_holds_an_approval_back_and_small_talk_does_not() -> None:
-    assert decision(read(make_comment("LGTM", "ann"), make_comment("wait", "bob"))) == ("", "")
-    assert decision(read(make_comment("LGTM", "ann"), make_comment("It is not safe", "bob"))) == (
-        "",
-        "",
-    )
-    assert decision(read(make_comment("LGTM", "ann"), make_comment("Is it safe?", "bob"))) == (
-        "DISCUSS",
-        "bob",
-    )
-    assert decision(read(make_comment("LGTM", "ann"), make_comment("Interesting", "bob"))) == (
-        "APPROVE",
-        "ann",
-    )
+def test_an_unclear_comment_holds_back_only_approvals_before_it() -> None:
+    approval, doubt = make_comment("LGTM", "ann", 200), make_comment("wait", "bob", 201)
+    assert decision(read(approval, doubt)) == ("", "")
+    assert [each.comment for each in read(approval, doubt).unclear] == [doubt]
+    again = make_comment("/approve", "ann", 202)
+    assert decision(read(approval, doubt, again)) == ("APPROVE", "ann")
+    assert decision(read(doubt, make_comment("/halt", "ann", 200))) == ("HALT", "ann")
+    assert decision(read(doubt, make_comment("/approve", "bob", 202))) == ("APPROVE", "bob")
 
 
 def label(
@@ -157,7 +150,9 @@ def test_label_and_comment_that_differ() -> None:
     labels = (label("ann"),)
     assert decision(read(make_comment("/revise", "bob"), labels=labels)) == ("REVISE", "bob")
     assert decision(read(make_comment("👍", "ann"), labels=labels)) == ("", "")
-    assert decision(read(make_comment("Interesting", "bob"), labels=labels)) == ("APPROVE", "ann")
+    assert decision(read(make_comment("hm", "ann", 150), labels=labels)) == ("", "")
+    assert decision(read(make_comment("hm", "bob", 150), labels=labels)) == ("APPROVE", "ann")
+    assert decision(read(make_comment("hm", "bob", 201), labels=labels)) == ("", "")
     assert decision(read(make_comment("LGTM", "bob"), labels=labels)) in (
         ("APPROVE", "bob"),
         ("APPROVE", "ann"),
@@ -206,7 +201,8 @@ def test_a_strangers_mark_does_not_silence_us() -> None:
 
 
 def test_nobody_gets_a_reply_once_it_is_decided() -> None:
-    assert read(make_comment("LGTM", "ann"), make_comment("Interesting", "bob")).unclear == ()
+    approval = make_comment("LGTM", "ann", 201)
+    assert read(approval, make_comment("Interesting", "bob")).unclear == ()
 
 
 def test_closing_is_unclear_and_does_not_spoil_an_approval() -> None:

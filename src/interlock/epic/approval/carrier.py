@@ -17,7 +17,6 @@ from interlock.engine.circuit import CRASH
 from interlock.epic.approval.issues import GithubIssue, IssuePoll, Issues
 from interlock.epic.approval.thread import (
     CLOSED,
-    JudgedComment,
     Request,
     Thread,
     ThreadState,
@@ -43,17 +42,17 @@ _COMMANDS: Final = """\
 _HOW_TO_ANSWER: Final = f"""\
 ### How to answer
 
-Write a comment whose first line is one of these:
+Write a comment that begins with one of these:
 
 {_COMMANDS}
 
-A comment that says nothing but "Approved", "LGTM" or "Looks good to me" approves too, and so does
-the label `approved`. To say more than that, use a command. People with write access can answer, or
-those on the project's list if it has one. Reactions and closing the issue are not answers."""
+Write `/approve` alone. A comment that is nothing but "Approved", "LGTM" or "Ship it" approves too,
+and so does the label `approved`. People with write access can answer, or those on the project's
+list if it has one. Reactions and closing the issue are not answers."""
 
 
 def format_body(ask: Ask, request_id: str) -> str:
-    """The issue's body, without the marker."""
+    """Return the issue's body, without the marker."""
     question = ask.prompt.strip()
     if len(question) > _LONGEST_QUESTION:
         question = f"{question[:_LONGEST_QUESTION]}\n\n(shortened)"
@@ -67,20 +66,11 @@ def format_body(ask: Ask, request_id: str) -> str:
 
 
 def format_reply(problem: str, mark: str) -> str:
-    """A reply that asks for a command, with the hidden marker of what it replies to."""
+    """Return a reply that asks for a command, with the hidden marker of its comment."""
     return (
         f"{problem} Please write a comment that begins with a command:\n\n{_COMMANDS}\n\n"
-        f"Until then the work waits.\n\n{format_reply_marker(mark)}"
-    )
-
-
-def format_held_back(judged: JudgedComment, doubter: str) -> str:
-    """A reply to an approval that does not count yet."""
-    login, other = _clean_code(judged.comment.author.login), _clean_code(doubter)
-    return (
-        f"@{login}, your approval does not count yet: the last comment of @{other} may be meant "
-        f"against it. It counts as soon as @{other} writes a comment that is clear.\n\n"
-        f"{format_reply_marker(judged.mark)}"
+        "Until then the work waits, and an earlier approval must be given again.\n\n"
+        f"{format_reply_marker(mark)}"
     )
 
 
@@ -261,8 +251,6 @@ class IssueCarrier(Carrier):
             login, why = _clean_code(judged.comment.author.login), judged.reading.why
             problem = f"@{login}, this comment is not clear enough to be an answer: {why}."
             self._issues.comment(number, format_reply(problem, judged.mark))
-        for judged in state.held_back:
-            self._issues.comment(number, format_held_back(judged, state.doubter))
         if state.is_closed_unanswered:
             closed = "Closing this issue is not an answer."
             self._issues.comment(number, format_reply(closed, CLOSED))
