@@ -9,6 +9,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Protocol
 
 import msgspec
 
@@ -18,14 +19,7 @@ from bench.failure_lines import read_candidates, read_failures, read_labelled
 from interlock.cli.options import open_input
 from interlock.cli.output import echo_note, echo_record
 from interlock.rca.analyst import evidence
-from interlock.rca.analyst.cluster import (
-    MATCH_THRESHOLD,
-    KnownFailure,
-    RecallResult,
-    find_families,
-    judge_score,
-    recall_failure,
-)
+from interlock.rca.analyst.cluster import find_families
 from interlock.rca.analyst.mentions import collect_mentions
 from interlock.rca.analyst.similarity import (
     Traits,
@@ -37,6 +31,7 @@ from interlock.rca.analyst.similarity import (
 )
 from interlock.rca.analyst.suspects import RankedSuspect, rank_candidates
 from interlock.rca.analyst.triage import triage_failure
+from interlock.rca.known_causes import UNSURE_THRESHOLD
 from interlock.rca.records import Failure, build_failure
 from interlock.rca.sources.entry import SourceEntry
 from interlock.rca.sources.junit import JUnitReport
@@ -150,6 +145,58 @@ def _read_entry(entry: SourceEntry) -> tuple[Iterable[Failure], TestCounts]:
 def _refuse_two_stdins(one: str, other: str | None) -> None:
     if one == other == "-":
         raise SourceError("only one of two files can be stdin; name the other")
+
+
+MATCH_THRESHOLD = 0.7
+"""Likeness from which it is the same."""
+CERTAIN_THRESHOLD = 0.999
+"""Likeness from which no nearer one is looked for: the likeliest are compared first."""
+
+
+class KnownFailure(msgspec.Struct, frozen=True):
+    """Something remembered: its name in the index, and what is compared."""
+
+    known_id: str
+    traits: Traits
+
+
+class FailureIndex(Protocol):
+    """Where known failures are kept by their bands."""
+
+    def find_candidates(self, bands: Sequence[int]) -> Iterable[KnownFailure]:
+        """Those that share a band, the likeliest first; as many as are worth comparing."""
+
+
+class RecallResult(msgspec.Struct, frozen=True):
+    """The nearest known failure, if any came near at all, and what follows from how near."""
+
+    verdict: str
+    """match, new or unsure."""
+    match_id: str | None
+    score: float
+    why: str
+
+
+def recall_failure(asked: Traits, index: FailureIndex) -> RecallResult:
+    """Return the nearest of what the index knows; ties go to the first that the index gives."""
+    nearest, best = None, 0.0
+    for known in index.find_candidates(compute_bands(asked)):
+        found = score_similarity(asked, known.traits)
+        if found > best:
+            nearest, best = known, found
+        if best >= CERTAIN_THRESHOLD:
+            break
+    if nearest is None:
+        return RecallResult("new", None, 0.0, "nothing known is like it")
+    why = compare_failures(asked, nearest.traits).why
+    return RecallResult(judge_score(best), nearest.known_id, best, why)
+
+
+def judge_score(score: float) -> str:
+    """Return what follows from a likeness: match, unsure or new."""
+    if score >= MATCH_THRESHOLD:
+        return "match"
+    return "unsure" if score >= UNSURE_THRESHOLD else "new"
 
 
 MAX_CANDIDATES = 200

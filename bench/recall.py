@@ -13,8 +13,7 @@ from pathlib import Path
 from statistics import median, quantiles
 from typing import Any
 
-from bench.analyst import cluster_failures
-from interlock.rca.analyst.cluster import KnownFailure, recall_failure
+from bench.analyst import KnownFailure, cluster_failures, recall_failure
 from interlock.rca.analyst.masking import compute_fingerprint
 from interlock.rca.analyst.similarity import (
     compute_bands,

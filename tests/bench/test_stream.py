@@ -1,12 +1,22 @@
 """Failures one after the other, as `bench.analyst` takes them: each recalled among those before."""
 
+from collections.abc import Iterable, Sequence
+
 import pytest
-from bench.analyst import MAX_CANDIDATES, FailureMemory, cluster_failures, recall_stream
+from bench.analyst import (
+    MATCH_THRESHOLD,
+    MAX_CANDIDATES,
+    FailureMemory,
+    KnownFailure,
+    cluster_failures,
+    recall_failure,
+    recall_stream,
+)
 from msgspec.structs import replace
 from tests.rca.analyst.failing import refused, shut, wrong
 
-from interlock.rca.analyst.cluster import recall_failure
 from interlock.rca.analyst.similarity import compute_bands, extract_traits
+from interlock.rca.known_causes import UNSURE_THRESHOLD
 from interlock.rca.records import Failure
 
 
@@ -77,3 +87,44 @@ def test_a_memory_gives_no_more_than_is_worth_comparing() -> None:
     found = list(memory.find_candidates(compute_bands(extract_traits(refused(1, "cart")))))
     assert len(found) == MAX_CANDIDATES
     assert recall_failure(asked, memory).verdict == "match"
+
+
+class Drawer:
+    """An index that gives all it holds."""
+
+    def __init__(self, *failures: Failure) -> None:
+        self._held = [KnownFailure(failure.id, extract_traits(failure)) for failure in failures]
+        self.asked: Sequence[int] = ()
+
+    def find_candidates(self, bands: Sequence[int]) -> Iterable[KnownFailure]:
+        self.asked = bands
+        return self._held
+
+
+def test_what_is_near_but_not_near_enough_is_unsure() -> None:
+    before = wrong(1, "CartTotal", "expected:<12> but was:<13>")
+    after = wrong(2, "CartTaxes", "expected:<12> but was:<0>")
+    said = recall_failure(extract_traits(after), Drawer(before))
+    assert (said.verdict, said.match_id) == ("unsure", "wrong-1")
+    assert UNSURE_THRESHOLD <= said.score < MATCH_THRESHOLD
+
+
+def test_a_certain_match_ends_the_search() -> None:
+    compared = []
+
+    class Watched(Drawer):
+        def find_candidates(self, bands: Sequence[int]) -> Iterable[KnownFailure]:
+            for known in super().find_candidates(bands):
+                compared.append(known.known_id)
+                yield known
+
+    said = recall_failure(extract_traits(shut(9)), Watched(refused(1, "cart"), shut(2), shut(3)))
+    assert said.match_id == "shut-2"
+    assert compared == ["refused-1", "shut-2"]
+
+
+def test_any_index_will_do() -> None:
+    drawer = Drawer(refused(1, "cart"), shut(2))
+    said = recall_failure(extract_traits(shut(1)), drawer)
+    assert (said.verdict, said.match_id) == ("match", "shut-2")
+    assert drawer.asked == compute_bands(extract_traits(shut(1)))

@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.world.analysis_world import CAUSE, AnalysisWorld, launch, make_failure, write_script
 
-from interlock.rca.analyst.cluster import UNSURE_THRESHOLD
 from interlock.rca.knowledge.suites import find_position
 from interlock.rca.known_causes import (
     EXACT_CONFIDENCE,
     MAX_MATCHES,
     MAX_REGRESSION_CONFIDENCE,
     OTHER_VERSION_FACTOR,
+    UNSURE_THRESHOLD,
     KnownCauses,
     PriorMatch,
     StoredMatch,

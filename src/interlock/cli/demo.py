@@ -23,7 +23,7 @@ from interlock.system.errors import StateError
 from interlock.system.text import align_columns
 
 if TYPE_CHECKING:
-    from interlock.rca.demo.verdict import DemoResult
+    from interlock.rca.demo.verdict import DemoRow
     from interlock.rca.demo.world import DemoWorld
 
 _CONFIG = """\
@@ -57,10 +57,11 @@ def demo(
     _reset_world(world)
     play = DemoShow(world, echo_line)
     play.play()
-    verdict = play.verdict()
+    rows = play.show_verdict()
     if json:
-        score = msgspec.to_builtins(verdict.score)
-        echo_json({"folder": str(world.folder), "commands": play.played, "verdict": score})
+        right = sum(row.is_right for row in rows)
+        found = {"right": right, "families": len(rows), "rows": msgspec.to_builtins(rows)}
+        echo_json({"folder": str(world.folder), "commands": play.played, "verdict": found})
 
 
 class DemoShow:
@@ -95,8 +96,8 @@ class DemoShow:
         self._echo("Is every case still the fold of its journal?")
         self._run_command("doctor", "--deep")
 
-    def verdict(self) -> "DemoResult":
-        """What was found, next to what was planted."""
+    def show_verdict(self) -> "list[DemoRow]":
+        """Show what was found, next to what was planted."""
         from interlock.api.project import Project
         from interlock.rca.analyze import collect_findings, get_suite
         from interlock.rca.demo.verdict import (
@@ -108,17 +109,17 @@ class DemoShow:
 
         with Project(self._world.folder, db=self._database).read() as connection:
             findings = collect_findings(connection, get_suite(connection, None))
-        verdict = judge_findings(findings, self._world.truth)
+        rows = judge_findings(findings, self._world.truth)
         self._echo("\nWhat was found, next to what was planted:\n")
-        for line in align_columns(TABLE_HEAD, format_table(verdict)):
+        for line in align_columns(TABLE_HEAD, format_table(rows)):
             self._echo(line)
         self._echo()
-        for sentence in format_sentences(verdict):
+        for sentence in format_sentences(rows):
             self._echo(sentence)
         report = self._world.folder / "interlock-report" / self._world.today.name / "report.html"
         self._echo(f"\nThe page to send around: {report}")
         self._echo(f"The small world is in {self._world.folder}: look around, try your own.")
-        return verdict
+        return rows
 
     def _run_command(self, *words: str, expect: int = ExitCode.DONE, quiet: bool = False) -> None:
         self._echo(f"{'' if quiet else chr(10)}$ interlock {' '.join(words)}")

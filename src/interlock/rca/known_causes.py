@@ -12,7 +12,6 @@ from typing import Any
 import msgspec
 
 from interlock.journal.connection import Connection
-from interlock.rca.analyst.cluster import UNSURE_THRESHOLD
 from interlock.rca.analyst.similarity import compare_failures, decode_traits
 from interlock.rca.knowledge.causes import (
     Rca,
@@ -23,6 +22,8 @@ from interlock.rca.knowledge.causes import (
 )
 from interlock.rca.knowledge.suites import CasePosition, has_agreed_cause
 
+UNSURE_THRESHOLD = 0.35
+"""Likeness below which it is new."""
 MAX_MATCHES = 5
 _COMPARED = 40
 

@@ -1,9 +1,6 @@
-"""Families: one cause in one, whatever the order; strangers and the silent apart.
+"""Families: one cause in one, whatever the order; strangers and the silent apart."""
 
-Recall: known, new or unsure, from any index that gives candidates.
-"""
-
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,14 +8,10 @@ from msgspec.structs import replace
 from tests.rca.analyst.failing import refused, shut, wrong
 
 from interlock.rca.analyst.cluster import (
-    MATCH_THRESHOLD,
     MAX_SMALL_BLOCK,
-    UNSURE_THRESHOLD,
-    KnownFailure,
     find_families,
-    recall_failure,
 )
-from interlock.rca.analyst.similarity import compare_failures, compute_bands, extract_traits
+from interlock.rca.analyst.similarity import compare_failures, extract_traits
 from interlock.rca.records import Failure
 
 NAMES = ("cart", "ledger", "stock", "price", "parcel")
@@ -71,50 +64,9 @@ def test_many_strangers_stay_strangers() -> None:
     assert len(families(strangers)) == len(strangers)
 
 
-class Drawer:
-    """An index that gives all it holds."""
-
-    def __init__(self, *failures: Failure) -> None:
-        self._held = [KnownFailure(failure.id, extract_traits(failure)) for failure in failures]
-        self.asked: Sequence[int] = ()
-
-    def find_candidates(self, bands: Sequence[int]) -> Iterable[KnownFailure]:
-        self.asked = bands
-        return self._held
-
-
-def test_what_is_near_but_not_near_enough_is_unsure() -> None:
-    before = wrong(1, "CartTotal", "expected:<12> but was:<13>")
-    after = wrong(2, "CartTaxes", "expected:<12> but was:<0>")
-    said = recall_failure(extract_traits(after), Drawer(before))
-    assert (said.verdict, said.match_id) == ("unsure", "wrong-1")
-    assert UNSURE_THRESHOLD <= said.score < MATCH_THRESHOLD
-
-
 def test_two_places_in_the_product_are_two_causes() -> None:
     one = shut(1)
     other = replace(one, id="2", stack=one.stack.replace("Lid.lift", "Hinge.turn"))
     same = compare_failures(*map(extract_traits, (one, shut(3, line=13))))
     apart = compare_failures(*map(extract_traits, (one, other)))
     assert apart.score < same.score
-
-
-def test_a_certain_match_ends_the_search() -> None:
-    compared = []
-
-    class Watched(Drawer):
-        def find_candidates(self, bands: Sequence[int]) -> Iterable[KnownFailure]:
-            for known in super().find_candidates(bands):
-                compared.append(known.known_id)
-                yield known
-
-    said = recall_failure(extract_traits(shut(9)), Watched(refused(1, "cart"), shut(2), shut(3)))
-    assert said.match_id == "shut-2"
-    assert compared == ["refused-1", "shut-2"]
-
-
-def test_any_index_will_do() -> None:
-    drawer = Drawer(refused(1, "cart"), shut(2))
-    said = recall_failure(extract_traits(shut(1)), drawer)
-    assert (said.verdict, said.match_id) == ("match", "shut-2")
-    assert drawer.asked == compute_bands(extract_traits(shut(1)))

@@ -1,20 +1,15 @@
-"""Group failures by cause, and find the known failure that is most like another.
+"""Group failures by cause.
 
-Both compare only failures that share a band, never all with all. Clustering joins pairs best first
-while the families stay alike as wholes, so the order of the failures does not matter. Recall finds
-the nearest in any index that gives candidates for bands.
+Only failures that share a band are compared, never all with all. Pairs are joined best first while
+the families stay alike as wholes, so the order of the failures does not matter.
 """
 
 from array import array
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Protocol
-
-import msgspec
 
 from interlock.rca.analyst.similarity import (
     Traits,
-    compare_failures,
     compute_bands,
     score_similarity,
 )
@@ -162,57 +157,3 @@ def _link_to_leaders(block: Sequence[int], compare: Callable[[int, int], bool]) 
     for other in block:
         if not any(compare(one, other) for one in leaders) and len(leaders) < MAX_LEADERS:
             leaders.append(other)
-
-
-MATCH_THRESHOLD = 0.7
-"""Likeness from which it is the same."""
-UNSURE_THRESHOLD = 0.35
-"""Likeness below which it is new."""
-CERTAIN_THRESHOLD = 0.999
-"""Likeness from which no nearer one is looked for: the likeliest are compared first."""
-
-
-class KnownFailure(msgspec.Struct, frozen=True):
-    """Something remembered: its name in the index, and what is compared."""
-
-    known_id: str
-    traits: Traits
-
-
-class FailureIndex(Protocol):
-    """Where known failures are kept by their bands."""
-
-    def find_candidates(self, bands: Sequence[int]) -> Iterable[KnownFailure]:
-        """Those that share a band, the likeliest first; as many as are worth comparing."""
-
-
-class RecallResult(msgspec.Struct, frozen=True):
-    """The nearest known failure, if any came near at all, and what follows from how near."""
-
-    verdict: str
-    """match, new or unsure."""
-    match_id: str | None
-    score: float
-    why: str
-
-
-def recall_failure(asked: Traits, index: FailureIndex) -> RecallResult:
-    """Return the nearest of what the index knows; ties go to the first that the index gives."""
-    nearest, best = None, 0.0
-    for known in index.find_candidates(compute_bands(asked)):
-        found = score_similarity(asked, known.traits)
-        if found > best:
-            nearest, best = known, found
-        if best >= CERTAIN_THRESHOLD:
-            break
-    if nearest is None:
-        return RecallResult("new", None, 0.0, "nothing known is like it")
-    why = compare_failures(asked, nearest.traits).why
-    return RecallResult(judge_score(best), nearest.known_id, best, why)
-
-
-def judge_score(score: float) -> str:
-    """Return what follows from a likeness: match, unsure or new."""
-    if score >= MATCH_THRESHOLD:
-        return "match"
-    return "unsure" if score >= UNSURE_THRESHOLD else "new"

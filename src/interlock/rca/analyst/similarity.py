@@ -7,9 +7,10 @@ one. They make recall among a million symptoms a look-up, and are the same in ev
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from hashlib import blake2b
+from operator import mul
 from typing import TypeVar
 
 import msgspec
@@ -159,102 +160,82 @@ def decode_traits(text: str) -> Traits:
 
 
 def compare_failures(one: Traits, other: Traits) -> Similarity:
-    """How alike the two are, and why. Symmetric; 0 where either says nothing."""
+    """Return how alike the two are, and why. Symmetric; 0 where either says nothing."""
     if one.is_empty or other.is_empty:
         return Similarity(0.0, "one of them tells nothing")
     if one == other:
         return Similarity(score_similarity(one, other), "all that is told")
-    found = _compute_features(one, other)
+    shares = _compute_shares(one, other)
+    found = dict(zip(_FEATURES, shares, strict=True))
     strongest = sorted(found, key=lambda name: (-WEIGHTS[name] * found[name], name))
     why = ", ".join(
         f"{_FEATURE_TEXT[name]} {found[name]:.2f}" for name in strongest if found[name] > 0.3
     )
-    return Similarity(_compute_chance(found), why or "little in common")
+    return Similarity(_compute_chance(shares), why or "little in common")
 
 
 def score_similarity(one: Traits, other: Traits, least: float = 0.0) -> float:
-    """The same without the reasons: for comparing very many. 0 where it is less than `least`,
-    which is often seen before all is compared."""
+    """Return the score without the reasons; 0 where it is less than `least`, which is often seen
+    before all is compared."""
     if one.is_empty or other.is_empty:
         return 0.0
     if one == other:
-        return max(_compute_chance(_compute_features(one, other)), MIN_SAME_SCORE)
-    names = (
-        1.0
-        if one.test_name == other.test_name and _is_same_test(one, other)
-        else _compute_overlap(one.names, other.names)
-    )
-    innermost = _INNERMOST if one.innermost and one.innermost == other.innermost else 0.0
-    elsewhere = _ELSEWHERE if _broke_elsewhere(one, other) else 0.0
-    message = _MESSAGE if one.message and one.message == other.message else 0.0
-    own_words = _compare_words(one, other) if one.masked == other.masked else 0.0
-    specific = _SPECIFIC * own_words
-    alone = 0.0 if one.places or other.places else _ALONE * own_words
-    text = _TEXT * _weigh_text(one, other)
-    signature = _SIGNATURE if one.places and one.text == other.text else 0.0
-    others = signature + _NAMES * names + innermost + message + specific + alone + elsewhere
-    # What text and lines must give together; a little less, for the rounding of sums and chances.
-    missing = _find_least_sum(least) - others
-    if text + _LINES < missing:
-        return 0.0
-    lines = _LINES * _compute_weighted_overlap(one.lined, other.lined)
-    cut = max(0.0, (missing - lines) / text)
-    if cut > 1:
-        return 0.0
-    text *= Indel.normalized_similarity(one.text, other.text, score_cutoff=cut)
-    # In the order of the features: sums of floats depend on it.
-    total = text + signature + _NAMES * names + innermost + lines + message
-    total += specific + alone + elsewhere
-    found = round(1 / (1 + math.exp(-(_START + total))), 6)
+        return max(_compute_chance(_compute_shares(one, other)), MIN_SAME_SCORE)
+    shares = _compute_shares(one, other, least)
+    found = _compute_chance(shares) if shares else 0.0
     return found if found >= least else 0.0
 
 
-(
-    _START,
-    _TEXT,
-    _SIGNATURE,
-    _NAMES,
-    _INNERMOST,
-    _LINES,
-    _MESSAGE,
-    _SPECIFIC,
-    _ALONE,
-    _ELSEWHERE,
-) = WEIGHTS.values()
+_START, *_FEATURE_WEIGHTS = WEIGHTS.values()
+_, *_FEATURES = WEIGHTS
+_TEXT, _LINES = _FEATURES.index("text"), _FEATURES.index("lines")
+
+
+def _compute_shares(one: Traits, other: Traits, least: float = 0.0) -> Sequence[float]:
+    """Return what the two have in common, each feature from 0 to 1, in the order of `WEIGHTS`;
+    nothing as soon as it is plain that the score is less than `least`."""
+    own_words = _compare_words(one, other)
+    shares = [
+        0.0,
+        1.0 if one.places and one.text == other.text else 0.0,
+        1.0 if _is_same_test(one, other) else _compute_overlap(one.names, other.names),
+        1.0 if one.innermost and one.innermost == other.innermost else 0.0,
+        0.0,
+        1.0 if one.message and one.message == other.message else 0.0,
+        own_words,
+        0.0 if one.places or other.places else own_words,
+        1.0 if _broke_elsewhere(one, other) else 0.0,
+    ]
+    weight = _weigh_text(one, other)
+    most = _FEATURE_WEIGHTS[_TEXT] * weight
+    # What text and lines must give together; a little less, for the rounding of sums and chances.
+    missing = _find_least_sum(least) - sum(map(mul, _FEATURE_WEIGHTS, shares))
+    if most + _FEATURE_WEIGHTS[_LINES] < missing:
+        return ()
+    shares[_LINES] = _compute_weighted_overlap(one.lined, other.lined)
+    cut = max(0.0, (missing - _FEATURE_WEIGHTS[_LINES] * shares[_LINES]) / most)
+    if cut > 1:
+        return ()
+    shares[_TEXT] = weight * Indel.normalized_similarity(one.text, other.text, score_cutoff=cut)
+    return shares
 
 
 @lru_cache(maxsize=16)
 def _find_least_sum(least: float) -> float:
-    """What the features must add up to for that score, or a little less."""
+    """Return what the features must add up to for that score, or a little less."""
     return math.log(least / (1 - least)) - _START - 0.001 if 0 < least < 1 else -math.inf
 
 
-def _compute_chance(found: Mapping[str, float]) -> float:
-    total = WEIGHTS["start"] + sum(WEIGHTS[name] * share for name, share in found.items())
+def _compute_chance(shares: Sequence[float]) -> float:
+    total = _START + sum(map(mul, _FEATURE_WEIGHTS, shares))
     return round(1 / (1 + math.exp(-total)), 6)
 
 
 def _compare_words(one: Traits, other: Traits) -> float:
-    """How much two messages that are one when masked say of their own."""
+    """Return how much two messages that are one when masked say of their own."""
     if one.masked and one.masked == other.masked:
         return min(1.0, len(one.own_words) / _ENOUGH_WORDS)
     return 0.0
-
-
-def _compute_features(one: Traits, other: Traits) -> dict[str, float]:
-    """What the two have in common, each from 0 to 1."""
-    own_words = _compare_words(one, other)
-    return {
-        "text": Indel.normalized_similarity(one.text, other.text) * _weigh_text(one, other),
-        "signature": float(bool(one.places) and one.text == other.text),
-        "names": 1.0 if _is_same_test(one, other) else _compute_overlap(one.names, other.names),
-        "innermost": float(bool(one.innermost) and one.innermost == other.innermost),
-        "lines": _compute_weighted_overlap(one.lined, other.lined),
-        "message": float(bool(one.message) and one.message == other.message),
-        "specific": own_words,
-        "alone": own_words if not one.places and not other.places else 0.0,
-        "elsewhere": float(_broke_elsewhere(one, other)),
-    }
 
 
 _FEATURE_TEXT = {

@@ -1,29 +1,14 @@
-"""The demo's verdict: what an analysis found, next to what was planted.
-
-Compares and counts; hides nothing. A planted family is right when one found family holds its tests
-and no others.
-"""
+"""The demo's verdict: what an analysis found, next to what was planted."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
 from interlock.rca.demo.history import PlantedFault
-from interlock.rca.records import CaseFinding, FindingFamily, Findings
+from interlock.rca.records import CaseFinding, Findings
 
-TABLE_HEAD = (
-    "planted",
-    "tests",
-    "found as",
-    "together",
-    "strangers",
-    "category",
-    "culprit",
-    "seen",
-    "",
-)
+TABLE_HEAD = ("planted", "tests", "together", "strangers", "category", "culprit", "seen", "")
 _SHORTEST_HASH = 7
 
 
@@ -31,17 +16,11 @@ class DemoRow(msgspec.Struct, frozen=True, kw_only=True):
     """One planted family, and the found family that holds most of its tests."""
 
     planted: PlantedFault
-    family_id: str
-    found: int
-    """How many of its tests were analysed."""
     together: int
-    """How many of them the found family holds."""
-    pieces: int
-    """In how many families they ended up."""
+    """How many of its tests the found family holds."""
     strangers: tuple[str, ...]
     """Tests in the found family that were not planted in this one."""
     category_right: int
-    defect_right: int
     culprit_rank: int
     """The place of the culprit among the suspects of the found family; 0 if it is not there."""
     recalled: int
@@ -51,179 +30,67 @@ class DemoRow(msgspec.Struct, frozen=True, kw_only=True):
         return self.together == len(self.planted.tests) and not self.strangers
 
 
-class DemoScore(msgspec.Struct, frozen=True, kw_only=True):
-    """The sum. Each pair is right, of how many."""
-
-    families: tuple[int, int]
-    culprits_first: tuple[int, int]
-    categories: tuple[int, int]
-    defects: tuple[int, int]
-    seen_before: tuple[int, int]
-    wrongly_recalled: int
-    purity: float
-    """The share of tests whose found family is mostly of their own planted family."""
-    found_families: int
+def judge_findings(findings: Findings, truth: Iterable[PlantedFault]) -> list[DemoRow]:
+    """Judge each planted family; of several launches the newest failure of each test counts."""
+    cases = sorted(findings.cases, key=lambda case: (case.at, case.case_no))
+    newest = {_name_test(f"{case.class_name}.{case.test_name}"): case for case in cases}
+    members = {member: each.members for each in findings.families for member in each.members}
+    return [_judge_family(each, newest, members) for each in truth]
 
 
-class DemoResult(msgspec.Struct, frozen=True, kw_only=True):
-    rows: tuple[DemoRow, ...]
-    score: DemoScore
-    missing: tuple[str, ...]
-    """Planted tests that the analysis does not know."""
-    unplanted: tuple[str, ...]
-    """Analysed tests that nobody planted."""
+def format_table(rows: Sequence[DemoRow]) -> list[tuple[str, ...]]:
+    """Return a row of text for each planted family, under `TABLE_HEAD`."""
+    return [_format_row(row) for row in rows]
 
 
-def judge_findings(findings: Findings, truth: Iterable[PlantedFault]) -> DemoResult:
-    """Of several launches in the findings, the newest failure of each test counts."""
-    faults = tuple(truth)
-    newest = _find_newest(findings.cases)
-    home = _find_families(findings.families, newest)
-    rows = tuple(_judge_family(each, newest, home, findings.families) for each in faults)
-    names = {_make_key(test): test for each in faults for test in each.tests}
-    return DemoResult(
-        rows=rows,
-        score=_compute_score(rows, newest, home),
-        missing=tuple(sorted(test for key, test in names.items() if key not in newest)),
-        unplanted=tuple(sorted(".".join(key) for key in newest.keys() - names.keys())),
-    )
-
-
-def format_table(verdict: DemoResult) -> list[tuple[str, ...]]:
-    """A row of text for each planted family, under `TABLE_HEAD`."""
-    return [_format_row(row) for row in verdict.rows]
-
-
-def format_sentences(verdict: DemoResult) -> list[str]:
-    """The sum in words, the bad news included."""
-    score = verdict.score
-    found = f"{score.found_families} families found, purity {score.purity:.2f}"
-    new = f"{score.wrongly_recalled} recalled that are new"
-    culprits, defects = _format_share(score.culprits_first), _format_share(score.defects)
-    lines = [
-        f"{_format_share(score.families)} planted families found whole and pure; {found}",
-        f"the culprit is the first suspect in {culprits} families that have one",
-        f"category right for {_format_share(score.categories)} tests, defect type for {defects}",
-        f"seen before: {_format_share(score.seen_before)} tests recalled, {new}",
+def format_sentences(rows: Sequence[DemoRow]) -> list[str]:
+    """Return the sum in words."""
+    guilty = [row for row in rows if row.planted.commit]
+    first = sum(row.culprit_rank == 1 for row in guilty)
+    return [
+        f"{sum(row.is_right for row in rows)} of {len(rows)} planted families found whole and pure",
+        f"the culprit is the first suspect in {first} of {len(guilty)} families that have one",
     ]
-    if verdict.missing:
-        lines.append(f"not analysed: {', '.join(verdict.missing)}")
-    if verdict.unplanted:
-        lines.append(f"not planted: {', '.join(verdict.unplanted)}")
-    return lines
 
 
-class _Key(NamedTuple):
-    """How sources split a test's name differs; its class and its own name are the same for all."""
-
-    class_name: str
-    test_name: str
-
-
-def _make_key(name: str) -> _Key:
+def _name_test(name: str) -> tuple[str, str]:
+    """Return the last two parts: sources split a test's name in different ways."""
     parts = ["", *filter(None, name.split("."))]
-    return _Key(*parts[-2:])
-
-
-def _find_newest(cases: Iterable[CaseFinding]) -> dict[_Key, CaseFinding]:
-    return {
-        _make_key(f"{case.class_name}.{case.test_name}"): case
-        for case in sorted(cases, key=lambda case: (case.at, case.case_no))
-    }
-
-
-def _find_families(
-    families: Iterable[FindingFamily], newest: Mapping[_Key, CaseFinding]
-) -> dict[_Key, str]:
-    """The family of each test; one that is in none is alone."""
-    by_case = {member: family.family_id for family in families for member in family.members}
-    return {key: by_case.get(case.case_id, f"alone:{case.case_id}") for key, case in newest.items()}
+    return parts[-2], parts[-1]
 
 
 def _judge_family(
     planted: PlantedFault,
-    newest: Mapping[_Key, CaseFinding],
-    home: Mapping[_Key, str],
-    families: Iterable[FindingFamily],
+    newest: Mapping[tuple[str, str], CaseFinding],
+    members: Mapping[str, tuple[str, ...]],
 ) -> DemoRow:
-    keys = [key for test in planted.tests if (key := _make_key(test)) in newest]
-    counts = Counter(home[key] for key in keys)
-    family_id = min(counts, key=lambda each: (-counts[each], each), default="")
+    keys = [key for test in planted.tests if (key := _name_test(test)) in newest]
     cases = [newest[key] for key in keys]
-    members = {key for key in home if home[key] == family_id}
+    homes = Counter(members.get(case.case_id, (case.case_id,)) for case in cases)
+    home = min(homes, key=lambda each: (-homes[each], each), default=())
+    held = {key: case for key, case in newest.items() if case.case_id in home}
+    order = sorted(held.values(), key=lambda case: home.index(case.case_id))
     return DemoRow(
         planted=planted,
-        family_id=family_id,
-        found=len(keys),
-        together=counts[family_id],
-        pieces=len(counts),
-        strangers=tuple(sorted(".".join(key) for key in members - set(keys))),
+        together=homes[home],
+        strangers=tuple(sorted(".".join(key) for key in held.keys() - set(keys))),
         category_right=sum(case.category == planted.category for case in cases),
-        defect_right=sum(case.defect_type == planted.defect_type for case in cases),
-        culprit_rank=_find_culprit_rank(
-            planted, _find_representative(family_id, families, newest.values(), cases)
-        ),
+        culprit_rank=_find_culprit_rank(planted, next(filter(_has_suspects, order), None)),
         recalled=sum(case.recalled or case.regression for case in cases),
     )
 
 
-def _find_representative(
-    family_id: str,
-    families: Iterable[FindingFamily],
-    newest: Iterable[CaseFinding],
-    cases: list[CaseFinding],
-) -> CaseFinding | None:
-    """Who speaks for the found family: its first member that names suspects."""
-    known = {case.case_id: case for case in newest}
-    members = next((each.members for each in families if each.family_id == family_id), ())
-    speaking = [known[member] for member in members if member in known] or cases
-    return next((case for case in speaking if case.suspects), None)
+def _has_suspects(case: CaseFinding) -> bool:
+    return bool(case.suspects)
 
 
 def _find_culprit_rank(planted: PlantedFault, case: CaseFinding | None) -> int:
     for rank, suspect in enumerate(case.suspects if case is not None else (), 1):
-        if suspect.repo in ("", planted.repo) and _is_same_commit(suspect.commit, planted.commit):
+        length = min(len(suspect.commit), len(planted.commit))
+        is_same = suspect.commit[:length] == planted.commit[:length] and length >= _SHORTEST_HASH
+        if suspect.repo in ("", planted.repo) and is_same:
             return rank
     return 0
-
-
-def _is_same_commit(one: str, other: str) -> bool:
-    """Whether two hashes, perhaps shortened, are of one commit."""
-    shorter = min(len(one), len(other))
-    return shorter >= _SHORTEST_HASH and one[:shorter] == other[:shorter]
-
-
-def _compute_score(
-    rows: tuple[DemoRow, ...], newest: Mapping[_Key, CaseFinding], home: Mapping[_Key, str]
-) -> DemoScore:
-    tests = sum(len(row.planted.tests) for row in rows)
-    guilty = [row for row in rows if row.planted.commit]
-    old = [row for row in rows if row.planted.seen_before]
-    return DemoScore(
-        families=(sum(row.is_right for row in rows), len(rows)),
-        culprits_first=(sum(row.culprit_rank == 1 for row in guilty), len(guilty)),
-        categories=(sum(row.category_right for row in rows), tests),
-        defects=(sum(row.defect_right for row in rows), tests),
-        seen_before=(
-            sum(row.recalled for row in old),
-            sum(len(row.planted.tests) for row in old),
-        ),
-        wrongly_recalled=sum(row.recalled for row in rows if not row.planted.seen_before),
-        purity=_compute_purity(rows, newest, home),
-        found_families=len(set(home.values())),
-    )
-
-
-def _compute_purity(
-    rows: tuple[DemoRow, ...], newest: Mapping[_Key, CaseFinding], home: Mapping[_Key, str]
-) -> float:
-    truth = {_make_key(test): row.planted.family_id for row in rows for test in row.planted.tests}
-    mixed = Counter((home[key], truth.get(key, "")) for key in newest)
-    most: Counter[str] = Counter()
-    for (family_id, planted), count in mixed.items():
-        if planted:
-            most[family_id] = max(most[family_id], count)
-    return most.total() / len(newest) if newest else 0.0
 
 
 def _format_row(row: DemoRow) -> tuple[str, ...]:
@@ -233,15 +100,10 @@ def _format_row(row: DemoRow) -> tuple[str, ...]:
     return (
         planted.family_id,
         str(tests),
-        row.family_id or "nothing",
-        f"{row.together}/{tests}" + (f" in {row.pieces} pieces" if row.pieces > 1 else ""),
+        f"{row.together}/{tests}",
         str(len(row.strangers)),
         f"{planted.category} {row.category_right}/{tests}",
         rank if planted.commit else "-",
         f"{row.recalled}/{tests}" if planted.seen_before or row.recalled else "-",
         "right" if row.is_right else "wrong",
     )
-
-
-def _format_share(pair: tuple[int, int]) -> str:
-    return f"{pair[0]} of {pair[1]}"

@@ -190,12 +190,6 @@ def find_suite(
     return Suite(*row) if row else None
 
 
-def list_suites(connection: Connection) -> list[Suite]:
-    """All suites, oldest first."""
-    rows = raw_connection(connection).execute(f"{_SUITE} order by suite_id")
-    return [Suite(*row) for row in rows]
-
-
 def list_launches(connection: Connection, suite_id: int) -> list[StoredLaunch]:
     """In the order in which they came."""
     rows = raw_connection(connection).execute(_LAUNCHES, (suite_id,))

@@ -12,20 +12,15 @@ from typing import Any
 
 import msgspec
 
-from interlock.rca.records import CaseFinding, Findings
+from interlock.rca.records import CaseFinding
 from interlock.rca.report.outline import Cause, Outline
-from interlock.rca.report.summary import find_trust, format_history, format_standing
-from interlock.rca.report.words import build_suspect_link, explain_defect
+from interlock.rca.report.summary import format_history
+from interlock.rca.report.words import explain_defect
 from interlock.system.text import (
     clean_text,
     clip_block,
-    escape_markdown,
     find_first_line,
-    format_code,
-    format_code_list,
-    format_fence,
     format_line,
-    format_link,
     plural,
     replace_unencodable,
 )
@@ -55,14 +50,13 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def render_drafts(outline: Outline) -> dict[str, str]:
-    """Two files for each family: path -> text."""
+    """Return the file of each family: path -> text."""
     found = {}
     names = name_files([cause.family_id for cause in outline.families])
     for cause, name in zip(outline.families, names, strict=True):
         draft = build_draft(cause)
         body = msgspec.json.format(msgspec.json.encode(draft), indent=2).decode()
         found[f"{FOLDER}/{name}.json"] = body + "\n"
-        found[f"{FOLDER}/{name}.md"] = _render_markdown(draft, cause, outline.findings)
     return dict(sorted(found.items()))
 
 
@@ -208,54 +202,3 @@ def _drop_duplicates(texts: Iterable[str]) -> tuple[str, ...]:
             found for text in texts if (found := replace_unencodable(format_line(text, 400)))
         )
     )
-
-
-def _render_markdown(draft: Draft, cause: Cause, findings: Findings) -> str:
-    rows = {
-        "Defect type": escape_markdown(_format_defect_type(draft)) or "not set",
-        "Priority": escape_markdown(draft.priority) or "not set",
-        "Components": format_code_list(draft.components) or "not set",
-        "Affected versions": format_code_list(draft.affected_versions) or "not known",
-        "Labels": format_code_list(draft.labels),
-        "Review": escape_markdown(f"{format_standing(cause)} [{find_trust(cause)}]"),
-        "History": escape_markdown(format_history(cause)),
-        "Suite": escape_markdown(findings.name),
-    }
-    parts = [
-        f"# {escape_markdown(draft.summary)}",
-        "| field | value |\n|---|---|\n" + _format_rows(rows),
-    ]
-    parts.append("## Description\n\n" + format_fence(draft.description))
-    parts += [
-        f"## {head}\n\n{text}" for head, text in _format_sections(draft, cause, findings) if text
-    ]
-    cases = ", ".join(format_code(case_id, 100) for case_id in draft.case_ids[:_TESTS])
-    more = draft.case_ids[_TESTS:]
-    parts.append(f"## Cases\n\n{cases}{f', and {len(more):,} more' if more else ''}")
-    return replace_unencodable("\n\n".join(parts) + "\n")
-
-
-def _format_rows(rows: dict[str, str]) -> str:
-    return "\n".join(f"| {name} | {value} |" for name, value in rows.items())
-
-
-def _format_sections(draft: Draft, cause: Cause, findings: Findings) -> list[tuple[str, str]]:
-    verdicts = {format_line(each.ref, 400): each for each in cause.evidence}
-    evidence = []
-    for ref in draft.evidence_refs[:_TESTS]:
-        known = verdicts.get(ref)
-        state = "found" if known and known.verdict == "found" else "unchecked"
-        evidence.append(f"- {format_link(format_code(ref), known.url if known else '')} ({state})")
-    suspects = []
-    for suspect in cause.suspects[:5]:
-        commit = format_link(
-            format_code(suspect.commit[:12]), build_suspect_link(suspect, findings.repos)
-        )
-        who = f" by {escape_markdown(suspect.author)}" if suspect.author else ""
-        where = f" in {format_code(suspect.repo)}" if suspect.repo else ""
-        suspects.append(
-            f"- {commit}{where}{who}: {escape_markdown(suspect.subject)}\n  "
-            f"{escape_markdown(suspect.why)}"
-        )
-    error = format_fence(clip_block(cause.lead.error, 4000)[0]) if cause.lead.error else ""
-    return [("Evidence", "\n".join(evidence)), ("Suspects", "\n".join(suspects)), ("Error", error)]

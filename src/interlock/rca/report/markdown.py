@@ -14,7 +14,6 @@ from interlock.rca.report.summary import (
     format_verdict_lines,
 )
 from interlock.rca.report.words import (
-    KINDS,
     STATES,
     build_launch_link,
     build_suspect_link,
@@ -357,29 +356,4 @@ def _format_new_and_known(outline: Outline) -> list[str]:
     known = len(outline.families) - new - back
     total = plural(len(outline.families), "cause")
     head = f"Of {total}: {new:,} new, {known:,} known, {back:,} back."
-    rows = [
-        "| | cause | kind | history | since | seen | failures | review |",
-        "|--:|---|---|---|---|--:|--:|---|",
-    ]
-    rows += [_format_known_row(cause) for cause in outline.causes[:_REGRESSION_ROWS]]
-    if rest := outline.causes[_REGRESSION_ROWS:]:
-        size = sum(cause.size for cause in rest)
-        rows.append(f"| | *{plural(len(rest), 'more cause')}* | | | | | {size:,} | |")
-    rows.append(f"| | **all** | | | | | **{outline.total:,}** | |")
-    return [head, "\n".join(rows)]
-
-
-def _format_known_row(cause: Cause) -> str:
-    word = "back" if cause.regression else "known" if cause.known else "new"
-    kind = "not grouped" if cause.loose else KINDS[cause.kind].label
-    cells = [
-        str(cause.number),
-        escape_markdown(cause.title, 120),
-        kind,
-        "not grouped" if cause.loose else word,
-        escape_markdown(format_day(cause.since)) if cause.known else "",
-        f"{cause.seen:,}",
-        f"{cause.size:,}",
-        escape_markdown(format_standing(cause)),
-    ]
-    return "| " + " | ".join(cells) + " |"
+    return [head, *_format_overview(outline)]

@@ -1,7 +1,7 @@
 """How a CI job ended, by its console log: failed, succeeded, or unknown.
 
-The tables hold the fixed phrases of CI systems, build tools, compilers, linters and packagers; to
-know one more is one more row. What a line is worth depends on who says it:
+The tables in `job_log.toml` hold the fixed phrases of CI systems, build tools, compilers, linters
+and packagers. What a line is worth depends on who says it:
 
 - a CI system's word about a step or the job is believed; only its word about the whole job, as
   the last line of the log, overrules a failed step (a step may be allowed to fail, or be retried);
@@ -16,6 +16,7 @@ Silence proves nothing. Green tests prove nothing about what ran after them.
 import re
 from collections.abc import Iterable
 from enum import IntEnum
+from importlib import resources
 from itertools import islice
 from typing import BinaryIO
 
@@ -75,11 +76,10 @@ class JobVerdict(msgspec.Struct, frozen=True):
 
 
 class _Table:
-    """Rows of tool, kind and pattern (it may go on in an indented line), as one pattern: of the
-    rows that fit a line the first counts. `<code>` is an exit code other than 0."""
+    """Rows of tool, kind and pattern, as one pattern: of the rows that fit a line the first counts.
+    `<code>` is an exit code other than 0."""
 
-    def __init__(self, weight: Weight, text: str) -> None:
-        rows = [row.split(" ", 2) for row in text.strip().replace("\n    ", "").split("\n")]
+    def __init__(self, weight: Weight, rows: list[tuple[str, str, str]]) -> None:
         self.weight = weight
         self._labels = {f"row{at}": (tool, kind) for at, (tool, kind, _) in enumerate(rows)}
         parts = (f"(?P<row{at}>{pattern})" for at, (_, _, pattern) in enumerate(rows))
@@ -95,240 +95,20 @@ class _Table:
 
 _LINE = 2_000
 _LONGEST_TEXT = 500
-_JOB_FAILED = _Table(
-    Weight.JOB,
-    r"""
-travis job (?:Done\. )?Your build exited with <code>
-travis cancelled (?:Done: )?(?:Job|Your build) (?:was |has been )?(?:cancell?ed|stopped)
-travis timeout No output has been received in the last \d+m
-travis timeout The job exceeded the maximum (?:time|log)
-gitlab timeout (?:ERROR: )?Job failed: execution took longer than
-gitlab job (?:ERROR|FATAL|WARNING): Job failed\b
-jenkins cancelled Finished: (?:ABORTED|NOT_BUILT)$
-jenkins test Finished: UNSTABLE$
-jenkins job Finished: FAILURE$
-taskcluster job \[?taskcluster.*Unsuccessful task run with exit code: <code>
-cloudbuild job ERROR: build step \d+ ".*" failed
-codebuild job (?:\[Container\] .* )?Phase complete: \w+ State: (?:FAILED|FAULT|TIMED_OUT)
-semaphore job Job failed\.$
-prow job .*\"component\":\"entrypoint\".*wrapped process failed
-appveyor timeout Build execution time has reached the maximum allowed time
-netlify job (?:.*: )?Build script returned non-zero exit code:\s
-zuul job (?:.*\| )?(?:POST-|PRE-)?RUN END RESULT_(?!NORMAL)\w+
-    """,
+_ROWS = msgspec.toml.decode(
+    resources.files("interlock.rca.sources").joinpath("job_log.toml").read_bytes(),
+    type=dict[str, list[tuple[str, str, str]]],
 )
-_STEP_FAILED = _Table(
-    Weight.STEP,
-    r"""
-github cancelled ##\[error\]\s*The (?:operation|job|runner).{0,40}\b(?:cancell?ed|shutdown)
-github timeout ##\[error\]\s*The (?:job|action).{0,80}(?:exceeded|timed out)
-github job ##\[error\]\s*\S|Error: Process completed with exit code <code>
-travis job The command ".*" (?:failed and )?exited with <code>
-travis job The command ".*" failed \d+ times
-jenkins job ERROR: script returned exit code <code>
-jenkins job Build step '.*' (?:marked|changed) build.* (?:as|to) (?:failure|FAILURE)
-circleci job Exited with code (?:exit status )?<code>
-circleci timeout Too long with no output
-circleci job (?:CircleCI )?received exit code <code>
-buildkite job (?:\W{1,4})?Error: The command exited with (?:status|code) <code>
-codebuild job .*COMMAND_EXECUTION_ERROR:\s
-vercel job Error: Command ".*" exited with <code>
-    """,
-)
-_TOOL_FAILED = _Table(
-    Weight.TOOL,
-    r"""
-appveyor job Command exited with code <code>
-teamcity job Process exited with code <code>
-cirrus job Exit status: <code>
-semaphore job exit code: <code>(?: duration:.*)?$
-drone job (?:.*: )?exit code <code>$
-make build g?make(?:\[\d+\])?: \*\*\* (?!.*\(ignored\))
-make build (?:nmake|NMAKE) : fatal error\s
-ninja build ninja: (?:build stopped|error|fatal)
-ninja compile FAILED: (?!Build )\S
-cmake build CMake Error|-- Configuring incomplete, errors occurred
-ctest test Errors while running CTest
-meson build (?:\S+:\d+:\d+: )?ERROR: (?:Dependency|Problem encountered|Unknown compiler)
-configure build configure: error:\s
-maven test There are test failures\.|Failed to execute goal .*(?:surefire|failsafe)
-maven compile COMPILATION ERROR|Failed to execute goal .*:compile|.*Compilation failure
-maven lint Failed to execute goal .*(?:checkstyle|pmd|spotbugs|findbugs|spotless|license|rat)
-maven install Failed to execute goal .*(?:[Cc]ould not resolve dependencies)
-maven deploy Failed to execute goal .*(?:deploy|nexus-staging|release)-?\w*-plugin
-maven build BUILD FAILURE\b|Failed to execute goal\s
-gradle lint Execution failed for task '.*(?:checkstyle|pmd|spotbugs|spotless|ktlint|detekt|lint)
-gradle compile Execution failed for task '.*[cC]ompile
-gradle test Execution failed for task '.*[tT]est\w*'|There were failing tests\b
-gradle deploy Execution failed for task '.*[pP]ublish
-gradle build BUILD FAILED\b|FAILURE: Build (?:failed|completed with \d+ failures)
-    |Execution failed for
-npm test npm (?:ERR!|error) Test failed
-npm install npm (?:ERR!|error) code (?:E404|ERESOLVE|ETARGET|ENOTFOUND|EINTEGRITY|EUSAGE)
-npm deploy npm (?:ERR!|error) (?:code E(?:401|403|NEEDAUTH)|.*\bpublish\b)
-npm build npm (?:ERR!|error) (?:code |errno |Exit status|command failed|Lifecycle|[Mm]issing script)
-yarn build error Command failed with exit code <code>|error Command .* not found
-yarn install error (?:An unexpected error occurred|Couldn't find|Your lockfile needs)
-pnpm build \s*(?:\u2009)?(?:ELIFECYCLE|ERR_PNPM_\w+)\b|\s*ERROR\s+Command failed with exit code
-lerna build lerna ERR!\s
-nx build \s*(?:[>\u2716]\s*)?NX\s+Ran target .* but |.*Failed tasks:$
-turbo build \s*(?:ERROR\s+)?run failed: command\s+exited
-cargo test error: (?:\d+ targets? failed|test failed|doctest failed)
-cargo compile error: (?:could not compile|aborting due to|Could not compile)|error: build failed
-cargo deploy error: failed to publish
-cargo build error: (?:process didn't exit successfully|failed to (?:run|select|load|parse|get))
-go compile FAIL\t\S+ \[(?:build|setup) failed\]
-go test FAIL\t\S+(?:\t[\d.]+s)?$|FAIL$|panic: test timed out
-go build go: (?!downloading|finding|extracting|added|upgraded|found|creating|to add|warning)\S.*:\s
-bazel build (?:FAILED|ERROR): Build (?:did NOT complete|failed)|Build did NOT complete successfully
-bazel test Executed \d+ out of \d+ tests?: .*\b[1-9]\d* fails?\s
-msbuild build Build FAILED\.|MSBUILD : error\s
-msbuild compile .*: error (?:CS|VB|FS|MSB|NETSDK|NU|C|LNK)\d{3,5}:
-dotnet test Test Run Failed\.
-tox build \s+\S+: (?:FAIL\b|exit -?\d|commands failed)|ERROR:\s+\S+: (?:commands|could not|parallel)
-tox build \s*evaluation failed :\(
-tox build ERROR: InvocationError for command .*\(exited with code <code>\)
-nox build nox > (?:Session \S+ failed|Command .* failed with exit code|\* \S+: failed)
-sbt test \(.*\) sbt\.TestsFailedException|.*: Tests unsuccessful$
-sbt compile \(.*compile\w*\) Compilation failed
-sbt build \(.* / .*\) (?:sbt|java|scala|xsbti)\.[\w.$]+(?:Exception|Error|Failed)\b
-ant build BUILD FAILED$
-rake build rake aborted!
-bundler install (?:Bundler could not find|Could not find gem|An error occurred while installing)
-mix compile == Compilation error in file|\*\* \((?:Mix|CompileError|SyntaxError)\)
-lein test Tests failed\.$
-xcode build \*\* (?:BUILD|ARCHIVE) FAILED \*\*|The following build commands failed:
-xcode test \*\* TEST FAILED \*\*
-swift compile error: fatalError$
-flutter build (?:Gradle task \S+|Target \S+) failed
-composer install \s*Your requirements could not be resolved to an installable set
-composer build Script .* handling the .* event returned with error code
-phpunit test (?:FAILURES|ERRORS)!$
-pip install ERROR: (?:Could not (?:find|install|build)|No matching distribution|Failed building)
-pip install (?:\s*(?:\u00d7|error:) )?(?:subprocess-exited-with-error|metadata-generation-failed)
-pip build error: (?:command '.*' failed|Setup script exited|legacy-install-failure)
-conda install (?:\w*PackagesNotFoundError|ResolvePackageNotFound|UnsatisfiableError|CondaHTTPError)
-poetry install \s*Because .* version solving failed\.
-uv install \s*\u00d7 (?:No solution found|Failed to (?:build|download|resolve))
-apt install E: (?:Unable to locate|Failed to fetch|Unable to fetch|Sub-process|Package)
-docker build (?:The command '.*' returned a non-zero code|(?:ERROR: )?failed to (?:solve|build):)
-docker build (?:#\d+ )?(?:[\d.]+ )?(?:ERROR|executor failed running).*exit code: \d
-docker deploy (?:denied: |unauthorized: |Error response from daemon: )
-helm deploy Error: (?:UPGRADE|INSTALLATION|INSTALL) FAILED|Error: release .* failed
-terraform deploy \u2502 Error: \S|Error: (?:Error |Invalid |Failed |Unsupported |Missing )
-kubectl deploy error: (?:deployment|timed out waiting|unable to recognize|the server )
-ansible deploy (?:fatal|failed): \[\S+\]: (?:FAILED|UNREACHABLE)!|\S+ +: ok=.*\bfailed=[1-9]
-twine deploy (?:ERROR\s+)?HTTPError: [45]\d\d\s
-pytest coverage (?:FAIL|ERROR:?) [Rr]equired test coverage of|Coverage failure:\s
-pytest build .*INTERNALERROR>
-nyc coverage ERROR: Coverage for \w+ \(.*\) does not meet
-sonar lint (?:\[?ERROR\]?:? )?QUALITY GATE STATUS: FAILED
-cocoapods install \[!\] (?:CocoaPods could not find|Unable to find|Error installing)
-fastlane deploy fastlane finished with errors
-stack compile \s+Process exited with code: ExitFailure <code>
-r-check build Status: [1-9]\d* ERRORs?\b
-jest coverage Jest: \".*\" coverage threshold|Jest: .* threshold for .* not met
-prove test Result: FAIL$|Bail out!
-karma test (?:.*: )?Executed \d+ of \d+ .*\b(?:DISCONNECTED|ERROR)\b
-cypress test \s*\u2716\s+\d+ of \d+ failed
-pre-commit lint \S.*\.{3,}(?:\(.*\))?Failed$|- hook id: \S
-    """,
-)
-_COMPLAINED = _Table(
-    Weight.COMPLAINT,
-    r"""
-mypy lint \S+\.pyi?(?::\d+){1,2}: error:\s
-golangci lint \S+\.go:\d+:\d+: \S.* \([a-z]\w+\)$
-compiler compile \S+?(?::\d+){1,2}: (?:fatal )?error\b:?\s
-compiler compile \S+\(\d+(?:,\d+)?\)\s?: (?:fatal )?error [A-Z]+\d+
-compiler compile error(?:\[E\d{4}\])?: (?!.*\b0\b errors?)\S.*|e: (?:file:)?/\S+
-compiler compile \S+\.go:\d+:\d+: (?!warning)\S|vet: \S+:\d+
-compiler compile collect2: error: |ld: (?!warning)\S|(?:.*: )?undefined reference to\s
-tsc compile \S+:\d+:\d+ - error TS\d+
-webpack build ERROR in |Module not found: Error|Failed to compile\.$
-    |webpack .*compiled with [1-9]\d* error
-vite build (?:\w+ )?error during build:|\[vite\].*error|RollupError
-python build (?:SyntaxError|IndentationError|ModuleNotFoundError|ImportError):\s
-mypy lint Found [1-9]\d* errors? in \d+ files?
-flake8 lint [\w./\\-]+\.\w+:\d+:(?:\d+:)? [A-Z]{1,4}\d{2,4}\b
-pylint lint [\w./\\-]+\.py:\d+:\d+: [CRWEF]\d{4}:\s
-ruff lint Found [1-9]\d* errors?\b
-black lint (?:Oh no! |[1-9]\d* files? would be reformatted|[Ww]ould reformat:? )
-isort lint ERROR: \S+ Imports are incorrectly sorted
-eslint lint \s*\u2716 [1-9]\d* problems? \([1-9]\d* errors?
-eslint lint \s+\d+:\d+ +error +\S.* {2,}\S+$
-stylelint lint \s*\u2716 [1-9]\d* (?:problems?|errors?)$
-    |[1-9]\d* (?:source )?problems? \([1-9]\d* errors?
-prettier lint (?:\[warn\] )?Code style issues (?:found|were found)
-rubocop lint \d+ files? inspected, [1-9]\d* offenses? detected
-golangci lint [1-9]\d* issues?:$|level=error\s
-gofmt lint (?:The following files|Go files|These files).*(?:not (?:properly )?formatted|gofmt)
-rustfmt lint Diff in \S+ at line \d+|Diff in \S+:\d+
-shellcheck lint In \S+ line \d+:$
-checkstyle lint \[ERROR\] \S+\.java:\d+|There (?:are|is) [1-9]\d* errors? reported by Checkstyle
-phpcs lint FOUND [1-9]\d* ERRORS?\b
-phpstan lint \s*\[ERROR\] Found [1-9]\d* errors?
-clang-format lint .*error: code should be clang-formatted
-sphinx build (?:Warning, treated as error:|build finished with problems)
-curl install curl: \([1-9]\d*\)\s
-rsync deploy rsync error:\s
-shell build (?:\S+: )?(?:line \d+: )?\S+: (?:command not found|not found|Permission denied)$
-shell build (?:\S+: )*(?:line \d+: +\d+ )?(?:Segmentation fault|Killed|Aborted(?! by)
-    |Bus error)\b(?:.*core dumped.*)?
-git install fatal: (?:unable to access|could not read|repository .* not found
-    |Authentication failed)
-shell job (?:Error: |ERROR: )?(?:.{0,80}\b(?:[Cc]ommand|[Pp]rocess|[Ss]cript|[Tt]ask|[Bb]uild
-    |[Ss]tep|subprocess)\b.{0,120}\b(?:exit(?:ed)?|returned|failed)(?: with)?(?: (?:exit|error
-    |non-zero))? ?(?:code|status)?:? '?<code>|.{0,200}\bnon-?zero exit (?:code|status))
-tests test (?:\W{0,6})(?:Some tests|Tests?|Test run|Test suite)s? (?:have |has |did )?(?:FAILED
-    |failed|not pass)\W{0,3}$
-tests test \W{0,4}[1-9]\d* (?:tests?|specs?|scenarios?|examples?|checks?) (?:have )?fail(?:ed|ing
-    |ures?)?\b
-    """,
-)
-_LAST_WORDS = _Table(
-    Weight.COMPLAINT,
-    r"""
-exception build (?:[\w$]+[.:]{1,2})*[A-Z]\w*(?:Error|Exception|Panic)(?:: \S.*)?$
-tool build (?:[\w./-]+(?:\[\d+\])?: |\[[\w-]+\] |\W{1,4}){0,2}(?:[Ff]atal [Ee]rror|[Ee]rror|ERROR
-    |[Ff]atal|FATAL|FAILED|Failed)\b ?[:!\]] ?\S.*
-tool build .*\b(?:[Aa]n error occurred|[Ff]ailed (?:because|with (?:\w+ )?errors?))\b.*
-tool build \W{0,6}(?!.*\b0 errors?\b)(?:[Ff]ound )?[1-9]\d* (?:errors?|problems?|failures?
-    |violations?|vulnerabilit(?:y|ies))\b.*
-tool build \W{1,16}[1-9]\d*/\d+ (?:failed|errored)\b.*
-ended build (?:\S+: )?(?:Terminated|Hangup|Out of memory|Quit)(?: .*)?$
-    """,
-)
-"""Complaints of any tool, by their form. They may stand in the middle of a log that ends well: only
-the last lines of a log are believed, where nothing else says how it ended."""
+_JOB_FAILED = _Table(Weight.JOB, _ROWS["job_failed"])
+_STEP_FAILED = _Table(Weight.STEP, _ROWS["step_failed"])
+_TOOL_FAILED = _Table(Weight.TOOL, _ROWS["tool_failed"])
+_COMPLAINED = _Table(Weight.COMPLAINT, _ROWS["complained"])
+_LAST_WORDS = _Table(Weight.COMPLAINT, _ROWS["last_words"])
+_JOB_SUCCEEDED = _Table(Weight.JOB, _ROWS["job_succeeded"])
+_TOOL_SUCCEEDED = _Table(Weight.TOOL, _ROWS["tool_succeeded"])
 _NEAR_END = 12
 _LABELLED = re.compile(r"\s*[\w@+./:-]{1,60} \| ?")
 """The part of a build that a line comes from, before the line itself."""
-_JOB_SUCCEEDED = _Table(
-    Weight.JOB,
-    r"""
-travis job (?:Done\. )?Your build exited with 0\.?$
-gitlab job Job succeeded$
-jenkins job Finished: SUCCESS$
-circleci job CircleCI received exit code 0$
-taskcluster job \[?taskcluster.*(?:Successful task run with exit code: 0)
-semaphore job Job passed\.$
-appveyor job Build success$
-    """,
-)
-_TOOL_SUCCEEDED = _Table(
-    Weight.TOOL,
-    r"""
-maven build BUILD SUCCESS$
-gradle build BUILD SUCCESSFUL(?: in .*)?$
-ant build BUILD SUCCESSFUL$
-msbuild build Build succeeded\.$
-bazel build (?:INFO: )?Build completed successfully\b
-sbt build \[success\] Total time: .* s\b.*, completed\s
-tox test \s*congratulations :\)
-xcode build \*\* (?:BUILD|TEST|ARCHIVE) SUCCEEDED \*\*
-    """,
-)
 _AFTERWORD = re.compile(
     r"\s*$|[-=~*\s]+$|\[(?:INFO|WARN\w*|info|warn|success)\]|INFO: |Total time|Finished at"
     r"|Final Memory"
@@ -408,26 +188,6 @@ def select_evidence(log: BinaryIO, verdict: JobVerdict) -> list[str]:
 
 
 _FAILED_TABLES = (_JOB_FAILED, _STEP_FAILED, _TOOL_FAILED, _COMPLAINED)
-_BEGINNINGS = (_GREEN, _RUNNER_START, _RUNNER_END, _RUNNER_MARK)
-
-
-def is_idle(raw: str) -> bool:
-    """Whether a line means nothing where nobody is listening, by the tables themselves."""
-    line = strip_console(strip_colours(raw[:_LINE]).rstrip().rpartition("\r")[2])
-    if not line.strip() or _match_failure(line, 0) or read_run(line):
-        return False
-    label = _LABELLED.match(line)
-    if label and _match_failure(line[label.end() :], 0):
-        return False
-    tables = (_LAST_WORDS, _JOB_SUCCEEDED, _TOOL_SUCCEEDED)
-    patterns = (*(table.pattern for table in tables), *_BEGINNINGS)
-    return not any(pattern.match(line) for pattern in patterns)
-
-
-def list_patterns() -> list[str]:
-    """All that `is_idle` goes by."""
-    tables = (*_FAILED_TABLES, _LAST_WORDS, _JOB_SUCCEEDED, _TOOL_SUCCEEDED)
-    return [*(table.pattern.pattern for table in tables), *(each.pattern for each in _BEGINNINGS)]
 
 
 def _match_failure(line: str, number: int) -> Statement | None:
@@ -460,6 +220,10 @@ class JobReader:
     def skip_lines(self, count: int) -> None:
         """So many lines went by that mean nothing."""
         self._number += count
+
+    def knows_idle(self, shape: bytes) -> bool:
+        """Return whether lines of that shape say nothing about how anything ended."""
+        return shape in self._idle_shapes
 
     def add_line(self, raw: str) -> Statement | None:
         """What the line says about a failure, if it says anything."""

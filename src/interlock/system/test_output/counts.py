@@ -239,19 +239,6 @@ def may_count(line: str) -> bool:
     return _HINT.search(line) is not None
 
 
-def counts_tests(line: str) -> bool:
-    """Whether some row fits the line, or it looks like a summary."""
-    return may_count(line) and bool(
-        _ANY_ROW.match(line) or (_SUMMARY.match(line) and not _NOT_TESTS.search(line))
-    )
-
-
-def list_count_patterns() -> list[str]:
-    """All that `counts_tests` goes by."""
-    united = (_ANY_ROW, _SUMMARY, _NOT_TESTS, _HINT)
-    return [*(each.pattern for each in united), *_STEMS, *_MEANING]
-
-
 def read_run(line: str) -> tuple[str, TestCounts] | None:
     """The tool that ends a run of tests with this line, and its counts; None if no tool does."""
     first = find_first_row(_ANY_ROW, line) if may_count(line) else None
@@ -291,10 +278,6 @@ class CountReader:
         key = (row.tool, row.rank)
         before = TestCounts() if row.running else self._sums.get(key, TestCounts())
         self._sums[key] = add_counts((before, tally))
-
-    def add_go_tests(self, passed: int, skipped: int) -> None:
-        """So many lines said of a test of Go that it passed or was skipped."""
-        self._add(_GO_TEST, TestCounts(tests=passed + skipped, skipped=skipped))
 
     def has_counts(self, tool: str) -> bool:
         """Whether some line says how many tests of this tool there were."""

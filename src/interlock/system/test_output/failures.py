@@ -17,8 +17,6 @@ from interlock.system.test_output.counts import (
     MOST_SHAPES,
     CountReader,
     compute_shape,
-    counts_tests,
-    list_count_patterns,
     may_count,
     strip_console,
 )
@@ -28,8 +26,6 @@ from interlock.system.test_output.names import (
     WENT_WRONG,
     NamedTest,
     NamePattern,
-    fits_name,
-    list_name_patterns,
     may_name,
     read_name,
     split_path,
@@ -145,26 +141,6 @@ def _is_idle(line: str) -> bool:
     )
 
 
-_BEGINNINGS = (RUN_EVENT, HEADING, _SUITE, _GROUP)
-
-
-def is_idle(raw: str) -> bool:
-    """Whether a line means nothing where nobody is listening, by the tables themselves."""
-    line = strip_console(raw)
-    return bool(line.strip()) and not (
-        line.strip() == "}"
-        or '"Action":"' in line
-        or counts_tests(line)
-        or fits_name(line)
-        or any(pattern.match(line) for pattern in _BEGINNINGS)
-    )
-
-
-def list_patterns() -> list[str]:
-    """All that `is_idle` goes by."""
-    return [*list_count_patterns(), *list_name_patterns(), *(each.pattern for each in _BEGINNINGS)]
-
-
 @lru_cache(maxsize=64)
 def _lists_names(section: str) -> bool:
     """Whether lines below that heading may name tests in forms that mean nothing elsewhere."""
@@ -207,24 +183,13 @@ class TestLogReader:
         """Whether also a line that names and counts nothing by itself may mean something now."""
         return self.open is not None or bool(self.outputs) or _lists_names(self.section)
 
-    def add_plain_line(self, raw: str) -> None:
-        """A line that names, counts and begins nothing: it may be part of a reason."""
-        if self.section.startswith("Flakes"):
-            self.add_line(raw)
-            return
-        line = strip_console(raw)
-        self._add_reason(line)
-        if line.strip():
-            self.before = line
-
     def skip_lines(self) -> None:
         """Lines went by that mean nothing."""
         self.before = ""
 
-    def skip_passed(self, passed: int, skipped: int, last: str) -> None:
-        """Tests of Go went by that nobody listened to, each from its beginning to its end."""
-        self.counting.add_go_tests(passed, skipped)
-        self.running, self.before = "", last
+    def knows_idle(self, shape: bytes) -> bool:
+        """Return whether lines of that shape mean nothing while nobody is listening."""
+        return shape in self.idle_shapes
 
     def add_line(self, raw: str) -> None:
         if self.open is None and not self.outputs and not self.section.startswith("Flakes"):

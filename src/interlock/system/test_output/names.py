@@ -316,18 +316,6 @@ def may_name(line: str) -> bool:
     return any(map(line.__contains__, _HINTS)) or _START.match(line) is not None
 
 
-def fits_name(line: str) -> bool:
-    """Whether some row fits the line, whatever stands above it, or may ask for it from below."""
-    return (may_name(line) and bool(_ANY_ROW.match(line[:4_000]))) or any(
-        row.after.match(line) for row in ROWS if row.after
-    )
-
-
-def list_name_patterns() -> list[str]:
-    """All that `fits_name` goes by."""
-    return [_ANY_ROW.pattern, _START.pattern, *_HINTS]
-
-
 def read_name(line: str, before: str, section: str) -> tuple[NamePattern, NamedTest] | None:
     """The failing test that `line`, bare, names below the line `before` and that heading."""
     line = line[:4_000]
