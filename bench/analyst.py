@@ -18,10 +18,13 @@ from bench.classifier import TrainedTriage
 from bench.failure_lines import read_candidates, read_failures, read_labelled
 from interlock.cli.options import open_input
 from interlock.cli.output import echo_note, echo_record
-from interlock.rca.analyst import evidence
-from interlock.rca.analyst.cluster import find_families
-from interlock.rca.analyst.mentions import collect_mentions
-from interlock.rca.analyst.similarity import (
+from interlock.system.errors import InterlockError, SourceError
+from interlock.system.test_output import TestCounts
+from interlock.system.test_output.counts import read_lines
+from interlock_rca.analyst import evidence
+from interlock_rca.analyst.cluster import find_families
+from interlock_rca.analyst.mentions import collect_mentions
+from interlock_rca.analyst.similarity import (
     Traits,
     compare_failures,
     compute_bands,
@@ -29,17 +32,14 @@ from interlock.rca.analyst.similarity import (
     list_tokens,
     score_similarity,
 )
-from interlock.rca.analyst.suspects import RankedSuspect, rank_candidates
-from interlock.rca.analyst.triage import triage_failure
-from interlock.rca.known_causes import UNSURE_THRESHOLD
-from interlock.rca.records import Failure, build_failure
-from interlock.rca.sources.entry import SourceEntry
-from interlock.rca.sources.junit import JUnitReport
-from interlock.rca.sources.log_scan import scan_log
-from interlock.rca.sources.read import find_entries
-from interlock.system.errors import InterlockError, SourceError
-from interlock.system.test_output import TestCounts
-from interlock.system.test_output.counts import read_lines
+from interlock_rca.analyst.suspects import RankedSuspect, rank_candidates
+from interlock_rca.analyst.triage import triage_failure
+from interlock_rca.known_causes import UNSURE_THRESHOLD
+from interlock_rca.records import Failure, build_failure
+from interlock_rca.sources.entry import SourceEntry
+from interlock_rca.sources.junit import JUnitReport
+from interlock_rca.sources.log_scan import scan_log
+from interlock_rca.sources.read import find_entries
 
 JSONL = "JSONL file"
 

@@ -11,12 +11,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from interlock.rca.analyst.line_kinds import find_complaint_blocks
-from interlock.rca.analyst.names import Clue, extract_words, measure_rarity
-from interlock.rca.analyst.stack import LIBRARY_SCOPES, is_test_name, read_frame
-from interlock.rca.analyst.suspects import MAX_RANKED, RankedSuspect
-from interlock.rca.records import Failure
-from interlock.rca.sources.git.stack_paths import count_shared
+from interlock_rca.analyst.line_kinds import find_complaint_blocks
+from interlock_rca.analyst.names import Clue, extract_words, measure_rarity
+from interlock_rca.analyst.stack import LIBRARY_SCOPES, is_test_name, read_frame
+from interlock_rca.analyst.suspects import MAX_RANKED, RankedSuspect
+from interlock_rca.records import Failure
+from interlock_rca.sources.git.stack_paths import count_shared
 
 POINTS = {
     "coordinate": 4.0,  # a build tool names it

@@ -16,13 +16,13 @@ from statistics import median
 import msgspec
 
 from interlock.api.work import load_circuit
-from interlock.calibrate.campaign import FOLDER
-from interlock.calibrate.tune import TuningBench, parse_grid, read_recordings
 from interlock.journal.connection import raw_connection
 from interlock.journal.database import open_reader
 from interlock.journal.runs import find_run
-from interlock.rca.calibration.benchmark import RcaBenchmark
-from interlock.rca.calibration.scenario import find_scenario
+from interlock_calibrate.campaign import FOLDER
+from interlock_calibrate.tune import TuningBench, parse_grid, read_recordings
+from interlock_rca.calibration.benchmark import RcaBenchmark
+from interlock_rca.calibration.scenario import find_scenario
 
 COMMAND = (sys.executable, "-m", "interlock")
 SIXTY = "web-shop"

@@ -14,11 +14,11 @@ from itertools import pairwise
 
 import msgspec
 
-from interlock.rca.analyst.line_kinds import find_loudest
-from interlock.rca.analyst.masking import mask_line
-from interlock.rca.analyst.stack import extract_message, find_frames, find_owner
-from interlock.rca.analyst.triage import UNKNOWN, TriageResult
-from interlock.rca.records import Failure
+from interlock_rca.analyst.line_kinds import find_loudest
+from interlock_rca.analyst.masking import mask_line
+from interlock_rca.analyst.stack import extract_message, find_frames, find_owner
+from interlock_rca.analyst.triage import UNKNOWN, TriageResult
+from interlock_rca.records import Failure
 
 NEAR = 0.2
 """Likeness to the nearest example from which the likeliest label is given."""

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from interlock.rca.sources.log_scan import scan_log
+from interlock_rca.sources.log_scan import scan_log
 
 MB = 1_000_000
 _THINGS = (

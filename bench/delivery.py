@@ -16,13 +16,9 @@ from pathlib import Path
 
 import msgspec
 
-from interlock.agents.carrier import Ask, Carrier, Reply
-from interlock.agents.function import AsyncHandler
-from interlock.agents.human import HumanCarrier
-from interlock.delivery.application import Delivery
-from interlock.delivery.config import DeliveryConfig
-from interlock.delivery.plan.watch import build_cases, load_usable_plan
-from interlock.delivery.steps import PROGRAMS
+from interlock.carriers.contract import Ask, Carrier, Reply
+from interlock.carriers.function import AsyncHandler
+from interlock.carriers.human import HumanCarrier
 from interlock.engine.circuit import HUMAN
 from interlock.journal.connection import Connection
 from interlock.journal.database import open_writer
@@ -35,6 +31,10 @@ from interlock.runtime.loop import RunLoop
 from interlock.runtime.session import RunSession
 from interlock.runtime.terms import RunTerms
 from interlock.system.clock import SystemClock
+from interlock_delivery.application import Delivery
+from interlock_delivery.config import DeliveryConfig
+from interlock_delivery.plan.watch import build_cases, load_usable_plan
+from interlock_delivery.steps import PROGRAMS
 
 TASKS = 200
 SLOTS = 16

@@ -16,8 +16,8 @@ from collections.abc import Callable
 from itertools import count
 from pathlib import Path
 
-from interlock.agents.carrier import Ask, Session
-from interlock.agents.human import HumanCarrier
+from interlock.carriers.contract import Ask, Session
+from interlock.carriers.human import HumanCarrier
 from interlock.journal.mailbox import Mailbox
 
 _SESSION = """#!/bin/sh

@@ -12,8 +12,8 @@ from xml.sax.saxutils import quoteattr
 
 import msgspec
 
-from interlock.rca.seed_repository import SeedCommit, seed_repository
 from interlock.system.git import Git
+from interlock_rca.seed_repository import SeedCommit, seed_repository
 
 NOUNS = tuple(
     "anchor basket candle dagger engine falcon garden hammer insect jacket kettle ladder magnet "  # noqa: SIM905

@@ -10,8 +10,8 @@ from typing import Any
 
 import msgspec
 
-from interlock.rca.records import Failure
 from interlock.system.errors import SourceError
+from interlock_rca.records import Failure
 
 TEXT_FIELDS = ("test_name", "class_name", "type", "message", "stack", "log", "launch", "at")
 Lines = Iterable[bytes]

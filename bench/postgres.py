@@ -17,14 +17,14 @@ from statistics import median, quantiles
 
 import psutil
 import psycopg
-from tests.world.postgres_server import Server, find_binaries, run_server
 
 from bench.environment import peers_python
 from bench.results import Sample
 from interlock.journal.address import PostgresAddress
 from interlock.journal.database import open_writer
-from interlock.journal.postgres import server_connection
-from interlock.journal.queue import ensure_queue
+from interlock_cluster.postgres import server_connection
+from interlock_cluster.queue import ensure_queue
+from tests.world.postgres_server import Server, find_binaries, run_server
 
 PROGRAMS = Path(__file__).parent / "programs"
 SETTINGS = {"track_commit_timestamp": "on", "max_connections": "200", "shared_buffers": "128MB"}

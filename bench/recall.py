@@ -14,14 +14,14 @@ from statistics import median, quantiles
 from typing import Any
 
 from bench.analyst import KnownFailure, cluster_failures, recall_failure
-from interlock.rca.analyst.masking import compute_fingerprint
-from interlock.rca.analyst.similarity import (
+from interlock_rca.analyst.masking import compute_fingerprint
+from interlock_rca.analyst.similarity import (
     compute_bands,
     decode_traits,
     encode_traits,
     extract_traits,
 )
-from interlock.rca.records import Failure
+from interlock_rca.records import Failure
 
 SYMPTOMS = 1_000_000
 CLUSTERED = 10_000

@@ -18,7 +18,6 @@ from typing import NamedTuple
 
 import psutil
 import psycopg
-from tests.world.postgres_server import Server, run_server
 
 from bench.postgres import (
     PROGRAMS,
@@ -34,6 +33,7 @@ from interlock.engine.circuit_file import read_circuit
 from interlock.journal.address import PostgresAddress
 from interlock.journal.database import open_reader, open_writer
 from interlock.journal.runs import load_cases, load_open_dispatches
+from tests.world.postgres_server import Server, run_server
 
 CASES = 700
 SIZES = (0, 100_000, 1_000_000)

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import msgspec
 
-from interlock.agents.cli.ownership import TAGS
-from interlock.agents.cli.process import AgentProcess, ProcessSpec
-from interlock.agents.cli.timeouts import Alive, StreamSign, Timeouts
+from interlock.carriers.cli.ownership import TAGS
+from interlock.carriers.cli.process import AgentProcess, ProcessSpec
+from interlock.carriers.cli.timeouts import Alive, StreamSign, Timeouts
 from interlock.system.clock import SystemClock
 from interlock.system.process_table import ProcessSnapshot, list_processes
 from interlock.system.process_tree import CHUNK, LineSplitter, OutputLine

@@ -30,13 +30,13 @@ import msgspec
 import psutil
 import psycopg
 from playwright.async_api import Page, async_playwright
-from tests.world.change import CHANGE
-from tests.world.postgres_server import run_server
 
 from bench.environment import machine
 from interlock.api.inspect import JournalReader
 from interlock.api.project import Project
 from interlock.api.records import JournalLine
+from tests.world.change import CHANGE
+from tests.world.postgres_server import run_server
 
 COMMAND: Final = (sys.executable, "-m", "interlock")
 PAGES: Final = ("/", "/runs", "/runs/{run}", "/inbox", "/agents")

@@ -17,8 +17,8 @@ from docs.pages.settings import render_settings_page
 from interlock.engine.circuit_file import build_circuit_schema
 from interlock.engine.draw import draw, draw_text
 from interlock.engine.verify import verify
-from interlock.rca.report.document import build_schema
 from interlock.runtime.circuits import list_installed_circuits, load_bundle
+from interlock_rca.report.document import build_schema
 
 DOCS = Path(__file__).parent
 

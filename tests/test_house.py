@@ -7,7 +7,9 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-SOURCE = Path(__file__).parents[1] / "src" / "interlock"
+from tests.world.places import ROOT
+
+SOURCE = ROOT / "packages" / "interlock" / "src" / "interlock"
 FILE_LINES, FUNCTION_LINES = 600, 60
 TOO_LONG: set[str] = set()  # only shrinks
 

@@ -10,7 +10,9 @@ from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
+
 from tests.world.note import NOTE
+from tests.world.places import ROOT
 
 FEATURES = ("calibrate", "delivery", "epic", "rca")
 LOADED = """
@@ -62,7 +64,7 @@ def test_a_plain_run_loads_no_feature(code: str, tmp_path: Path) -> None:
     (tmp_path / "crew.yaml").write_text(SCRIPT)
     names = loaded(code, tmp_path)
     assert "interlock.runtime.loop" in names
-    assert "interlock.journal.postgres" not in names
+    assert "interlock_cluster.postgres" not in names
     assert [name for name in names if name.split(".")[1:2] and name.split(".")[1] in FEATURES] == []
 
 
@@ -79,7 +81,7 @@ def test_every_name_is_there_and_nothing_else_is(tmp_path: Path) -> None:
 
 
 def test_every_imported_package_is_declared() -> None:
-    root = Path(__file__).parents[1]
+    root = ROOT
     project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     requirements = [project["dependencies"], *project["optional-dependencies"].values()]
     declared = {re.match(r"[\w-]+", each)[0] for group in requirements for each in group}  # type: ignore[index]

@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from tests.cli.epic_project import DONE, EPIC, SETTINGS
+
 from tests.world import delivery_agent
 from tests.world.delivery_world import TEST, plan, task
+from tests.world.epic_project import DONE, EPIC, SETTINGS
 from tests.world.git_repo import GitRepo
 from tests.world.project import Project
 

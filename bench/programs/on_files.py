@@ -11,7 +11,7 @@ import sys
 import time
 from pathlib import Path
 
-from interlock.agents.files.file import FileCarrier
+from interlock.carriers.files.file import FileCarrier
 from interlock.engine.circuit_file import read_circuit
 from interlock.journal.database import open_writer
 from interlock.journal.journal import Journal, TurnWrites

@@ -9,8 +9,8 @@ import sys
 import time
 from pathlib import Path
 
-from interlock.rca.records import Repo
-from interlock.rca.sources.git.repository import Repository
+from interlock_rca.records import Repo
+from interlock_rca.sources.git.repository import Repository
 
 
 def main() -> None:

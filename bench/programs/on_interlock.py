@@ -15,7 +15,7 @@ import msgspec
 from session import Session, job_parser, read_pragmas
 from workload import STEPS, opening, prompt
 
-from interlock.agents.carrier import Ask, Carrier, Reply
+from interlock.carriers.contract import Ask, Carrier, Reply
 from interlock.engine.circuit_file import read_circuit
 from interlock.journal.connection import raw_connection
 from interlock.journal.database import open_writer

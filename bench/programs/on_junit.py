@@ -9,7 +9,7 @@ import sys
 import time
 from pathlib import Path
 
-from interlock.rca.sources.junit import JUnitReport
+from interlock_rca.sources.junit import JUnitReport
 
 path = Path(sys.argv[1])
 started = time.perf_counter()

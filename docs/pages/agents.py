@@ -2,11 +2,11 @@
 
 import msgspec
 
-from interlock.agents.cli.profiles import OutcomeRule, Profile, list_profiles
+from interlock.carriers.cli.profiles import OutcomeRule, Profile, list_profiles
 
 _HEAD = """# Agent CLIs
 
-Made by `make docs` from the profiles in `src/interlock/agents/cli/profiles/`. How to use them:
+Made by `make docs` from the profiles in `packages/interlock/src/interlock/carriers/cli/profiles/`. How to use them:
 [drive-agents.md](../howto/drive-agents.md).
 
 """

@@ -9,7 +9,7 @@ import typer
 from docs.pages.python import describe_fields
 from interlock.cli.app import ExitCode, app
 from interlock.cli.verbs import group_verbs
-from interlock.epic.status import list_exit_codes
+from interlock_epic.status import list_exit_codes
 
 _HEAD = """\
 # Command line reference

@@ -7,10 +7,10 @@ Its examples are written by the encoders; its fields and statuses come from the 
 
 from typing import Final
 
-from interlock.agents.carrier import MAX_ANSWER
-from interlock.agents.files.batch import MAX_MANIFEST
-from interlock.agents.files.case_folder import MAX_ARTIFACT, MAX_SIGNAL
-from interlock.agents.files.file import SECOND_LOOK_AFTER
+from interlock.carriers.contract import MAX_ANSWER
+from interlock.carriers.files.batch import MAX_MANIFEST
+from interlock.carriers.files.case_folder import MAX_ARTIFACT, MAX_SIGNAL
+from interlock.carriers.files.file import SECOND_LOOK_AFTER
 from interlock.signals.batch import (
     Briefing,
     BriefingSymptom,

@@ -1,6 +1,6 @@
 """The page about the guards of root-cause analysis, from the table that prompts are filled from."""
 
-from interlock.rca.prompt_data.instructions import read_instructions
+from interlock_rca.prompt_data.instructions import read_instructions
 
 
 def render_guards_page() -> str:

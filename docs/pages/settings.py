@@ -8,7 +8,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 import msgspec
 
 from docs.pages.python import describe_fields, escape_cell
-from interlock.agents.model import ModelSettings
+from interlock.carriers.models.carrier import ModelSettings
 from interlock.runtime.settings import Settings, list_tables
 
 _HEAD = """\

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from tests.world.places import ROOT
 
 
 class Result(NamedTuple):

@@ -1,6 +1,7 @@
 """Artefacts: what a build's log says of them, and which one broke it."""
 
 import pytest
+
 from bench.artefacts import (
     ACCUSED_WEIGHT,
     Downloads,
@@ -8,8 +9,7 @@ from bench.artefacts import (
     read_build_words,
     read_downloads,
 )
-
-from interlock.rca.records import Failure
+from interlock_rca.records import Failure
 
 
 def test_what_is_missing_is_accused() -> None:

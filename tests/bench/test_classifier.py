@@ -1,12 +1,12 @@
 """The learner: what it was taught, what it was not, and the same in any order."""
 
 import pytest
-from bench.classifier import Classifier, TrainedTriage, extract_features
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.rca.analyst.failing import shut
 
-from interlock.rca.records import Failure
+from bench.classifier import Classifier, TrainedTriage, extract_features
+from interlock_rca.records import Failure
+from rca_tests.analyst.failing import shut
 
 
 def bag(message: str, log: str = "") -> frozenset[str]:

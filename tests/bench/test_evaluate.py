@@ -4,6 +4,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+
 from bench.eval_worlds import LANGUAGES, PLANS, build_world
 from bench.evaluate import EvalResult, analyze_world, list_rows, render_page, render_plot
 

@@ -1,12 +1,12 @@
 """Intake: failures, labels and candidates from JSON lines, hostile ones included."""
 
 import pytest
-from bench.failure_lines import read_candidates, read_failures, read_labelled
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.rca.records import Failure
+from bench.failure_lines import read_candidates, read_failures, read_labelled
 from interlock.system.errors import SourceError
+from interlock_rca.records import Failure
 
 
 def test_nulls_are_empty_and_the_unknown_is_let_be() -> None:

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+
 from bench.history import AGAIN, FIRST, make, one_round, read
 from bench.report import history_table
 from bench.results import Results, Sample

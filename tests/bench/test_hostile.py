@@ -1,12 +1,12 @@
 """Text made to be slow, 200,000 characters of it in every field: every reader still answers."""
 
 import pytest
+
 from bench.analyst import cluster_failures, rank_suspects
 from bench.classifier import extract_features
-
-from interlock.rca.analyst.similarity import compute_bands, extract_traits
-from interlock.rca.analyst.triage import CATEGORIES, triage_failure
-from interlock.rca.records import Failure
+from interlock_rca.analyst.similarity import compute_bands, extract_traits
+from interlock_rca.analyst.triage import CATEGORIES, triage_failure
+from interlock_rca.records import Failure
 
 FIELDS = ("test_name", "class_name", "type", "message", "stack", "log")
 BITS = (

@@ -2,9 +2,10 @@
 
 import ast
 from importlib import import_module
-from pathlib import Path
 
-PROGRAMS = Path(__file__).parents[2] / "bench" / "programs"
+from tests.world.places import ROOT
+
+PROGRAMS = ROOT / "bench" / "programs"
 
 
 def test_every_import_of_ours_is_there() -> None:

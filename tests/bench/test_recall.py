@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from bench import recall
-from interlock.rca.analyst.similarity import extract_traits, score_similarity
+from interlock_rca.analyst.similarity import extract_traits, score_similarity
 
 
 def test_speeds(tmp_path: Path) -> None:

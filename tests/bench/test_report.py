@@ -1,6 +1,7 @@
 """The report's arithmetic on numbers worked out by hand: median, range, ratio, verdict."""
 
 import pytest
+
 from bench.plot import draw, scale_for
 from bench.protocol import Outcome, Request, find_faults
 from bench.report import Report, cell, number, throughput_table, write

@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Sequence
 
 import pytest
+from msgspec.structs import replace
+
 from bench.analyst import (
     MATCH_THRESHOLD,
     MAX_CANDIDATES,
@@ -12,12 +14,10 @@ from bench.analyst import (
     recall_failure,
     recall_stream,
 )
-from msgspec.structs import replace
-from tests.rca.analyst.failing import refused, shut, wrong
-
-from interlock.rca.analyst.similarity import compute_bands, extract_traits
-from interlock.rca.known_causes import UNSURE_THRESHOLD
-from interlock.rca.records import Failure
+from interlock_rca.analyst.similarity import compute_bands, extract_traits
+from interlock_rca.known_causes import UNSURE_THRESHOLD
+from interlock_rca.records import Failure
+from rca_tests.analyst.failing import refused, shut, wrong
 
 
 def test_a_family_is_named_after_its_least_member() -> None:

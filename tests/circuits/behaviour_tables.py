@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from tests.world.change import CHANGE_FILE
 
 from interlock.engine.advance import advance, apply, open_case
 from interlock.engine.case import OPEN, Case, Signal
 from interlock.engine.circuit import ARTIFACT, FAILURES, Circuit
 from interlock.runtime.circuits import list_installed_circuits
 from interlock.system.yaml_text import read_yaml
+from tests.world.change import CHANGE_FILE
 
 SHIPPED: dict[str, Path] = {**list_installed_circuits(), "change": CHANGE_FILE}
 _TABLES = Path(__file__).with_name("behaviour")

@@ -7,13 +7,13 @@ import json
 from collections.abc import Callable, Iterator
 
 import pytest
-from tests.circuits.behaviour_tables import SHIPPED, Behaviour, behaviours, difference
-from tests.circuits.mutants import Mutant, Value, limit_mutants, rule_mutants
 
 from interlock.engine.circuit_file import parse_circuit, read_circuit
 from interlock.engine.verify import verify
 from interlock.system.errors import CircuitError
 from interlock.system.yaml_text import YamlDocument, read_yaml
+from tests.circuits.behaviour_tables import SHIPPED, Behaviour, behaviours, difference
+from tests.circuits.mutants import Mutant, Value, limit_mutants, rule_mutants
 
 TABLE = [
     pytest.param(circuit, wanted, id=f"{circuit}: {wanted.name}")

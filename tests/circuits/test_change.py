@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.circuits.behaviour_tables import Behaviour, behaviours
-from tests.cli.world import World
 from tests.world.change import CHANGE
+from tests.world.command_line import World
 
 SIGNS = {"crash": {"crash": "out of order"}, "unreadable": {"raw": "trust me"}}
 

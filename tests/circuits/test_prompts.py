@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.delivery import briefs
-from tests.rca.world import RICH, SHORTS, case_at, rendered
-from tests.world.change import CHANGE_FILE
 
+from delivery_tests import briefs
 from interlock.api.circuits import Circuit
 from interlock.engine.case import Case
 from interlock.runtime.circuits import list_installed_circuits
 from interlock.runtime.prompts import render_prompt
+from rca_tests.world import RICH, SHORTS, case_at, rendered
+from tests.world.change import CHANGE_FILE
 
 FILES = Path(__file__).with_name("prompts")
 EPIC = Path(__file__).parents[1] / "epic" / "prompts"

@@ -20,6 +20,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 import psycopg
+
+from interlock.api.project import Project
+from interlock.journal.connection import ERRORS
+from interlock.journal.runs import FINISHED, list_runs
+from interlock.system.errors import InterlockError
 from tests.cluster.checker import (
     OF_EPOCHS,
     History,
@@ -31,11 +36,6 @@ from tests.cluster.hosts import ClusterServer, Daemon, Host, build_coordinator, 
 from tests.cluster.nemesis import Fault, Nemesis, plan_faults
 from tests.cluster.network import CannotRunError, Network
 from tests.cluster.workload import answer_gates, begin_run, compute_expected, set_up_host
-
-from interlock.api.project import Project
-from interlock.journal.connection import ERRORS
-from interlock.journal.runs import FINISHED, list_runs
-from interlock.system.errors import InterlockError
 
 _LOOK = 0.05
 _RUNS_AT_ONCE = 6

@@ -12,12 +12,12 @@ from itertools import pairwise
 from typing import NamedTuple, TypeVar
 
 import msgspec
-from tests.cluster.workload import Way, read_ways
 
 from interlock.api.work import load_circuit
 from interlock.journal.audit import audit
 from interlock.journal.connection import Connection, raw_connection
 from interlock.journal.runs import FINISHED
+from tests.cluster.workload import Way, read_ways
 
 WITNESSES = """
 create table if not exists witness_owners (

@@ -17,14 +17,14 @@ from pathlib import Path
 from typing import IO
 
 import psycopg
+
+from interlock.journal.address import PostgresAddress
+from interlock_cluster.postgres import open_driver
+from interlock_cluster.queue import ensure_queue
 from tests.cluster.checker import WITNESSES
 from tests.cluster.network import Link
 from tests.cluster.workload import AGENT, ROLES, set_up_host
 from tests.world.postgres_server import ROOT, SUPERUSER, Server
-
-from interlock.journal.address import PostgresAddress
-from interlock.journal.postgres import open_driver
-from interlock.journal.queue import ensure_queue
 
 _HOST_DISK = "24m"
 _SERVER_DISK = "384m"

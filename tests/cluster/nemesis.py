@@ -14,9 +14,8 @@ from contextlib import suppress
 from functools import partial
 from typing import NamedTuple
 
-from tests.cluster.hosts import ClusterServer, Daemon, Disk, Host, Stall
-
 from interlock.journal.ownership import LEASE
+from tests.cluster.hosts import ClusterServer, Daemon, Disk, Host, Stall
 
 _CATCH = 8.0
 """Seconds for which a coordinator's turn is waited for, to stop it there."""

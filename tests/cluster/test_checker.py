@@ -9,6 +9,8 @@ from itertools import pairwise
 
 import pytest
 from msgspec.structs import replace
+
+from interlock.journal.ownership import LEASE
 from tests.cluster.__main__ import Plan, Say, describe, run_cluster
 from tests.cluster.checker import (
     OF_EPOCHS,
@@ -24,8 +26,6 @@ from tests.cluster.checker import (
 from tests.cluster.nemesis import BUSIEST, KINDS, plan_faults
 from tests.cluster.workload import Way
 from tests.world.postgres_server import make_folder
-
-from interlock.journal.ownership import LEASE
 
 WAY: Way = (("write", "artifact", "judge", "{}"), ("judge", "artifact", "sent", "{}"))
 EXPECTED = {"C0": WAY}

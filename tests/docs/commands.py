@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 from markdown_it import MarkdownIt
 
-ROOT = Path(__file__).parents[2]
+from tests.world.places import ROOT
+
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 _FILE = re.compile(r"`([\w./-]+\.\w+)`[:.]?$")
 _COMMAND = re.compile(r"(?:interlock|asterisk) \S|.*; interlock ")

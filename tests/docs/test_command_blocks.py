@@ -12,6 +12,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+
 from tests.docs.commands import (
     PAGES,
     ROOT,

@@ -7,11 +7,12 @@ from pathlib import Path
 import msgspec
 
 from interlock.cli.app import ExitCode
-from interlock.delivery.config import DeliverySettings, DeliveryTables
 from interlock.runtime.circuits import find_circuit
 from interlock.runtime.settings import Settings
+from interlock_delivery.config import DeliverySettings, DeliveryTables
+from tests.world.places import ROOT
 
-TEXT = (Path(__file__).parents[2] / "docs" / "howto" / "deliver-a-plan.md").read_text("utf-8")
+TEXT = (ROOT / "docs" / "howto" / "deliver-a-plan.md").read_text("utf-8")
 
 
 def test_its_settings_are_settings() -> None:

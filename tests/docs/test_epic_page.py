@@ -1,16 +1,15 @@
 """The page about epics says what the tables say."""
 
-from pathlib import Path
-
 import msgspec
 
-from interlock.cli.epic import _CODES
 from interlock.engine.circuit_file import read_circuit
-from interlock.epic.config import EpicSettings
-from interlock.epic.status import LOCKED_EXIT, OUTCOMES, list_exit_codes
 from interlock.runtime.circuits import list_installed_circuits
+from interlock_epic.cli.epic import _CODES
+from interlock_epic.config import EpicSettings
+from interlock_epic.status import LOCKED_EXIT, OUTCOMES, list_exit_codes
+from tests.world.places import ROOT
 
-PAGE = (Path(__file__).parents[2] / "docs" / "howto" / "run-an-epic.md").read_text()
+PAGE = (ROOT / "docs" / "howto" / "run-an-epic.md").read_text()
 
 
 def test_every_outcome_is_in_the_page_and_in_the_help_with_its_code() -> None:

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+
 from docs.generate import DOCS, pages
 
 MADE = pages()

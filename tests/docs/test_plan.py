@@ -1,13 +1,12 @@
 """What the pages about plans show is true: the example is fit, and all codes and keys are told."""
 
 import re
-from pathlib import Path
 
-from interlock.delivery.checks.records import CheckText, EnvironmentText
-from interlock.delivery.plan.check import check_plan
-from interlock.delivery.plan.markdown import read_markdown
+from interlock_delivery.checks.records import CheckText, EnvironmentText
+from interlock_delivery.plan.check import check_plan
+from interlock_delivery.plan.markdown import read_markdown
+from tests.world.places import ROOT
 
-ROOT = Path(__file__).parents[2]
 HOW_TO = (ROOT / "docs" / "howto" / "write-a-plan.md").read_text(encoding="utf-8")
 FORMAT = (ROOT / "docs" / "protocols" / "plan.md").read_text(encoding="utf-8")
 CODE = re.compile(r'"((?:plan|task|criteria|phase|environment|check|table|text)\.[a-z-]+)"')

@@ -6,19 +6,19 @@ the `rule` it is about and what to `expect` of it: a signal's name, a reason, or
 
 import json
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 import jsonschema
 import msgspec
+
 from docs.pages.protocols import render_pages
 from docs.pages.schemas import build_schemas
-
 from interlock.signals.catalogue import list_signals
 from interlock.signals.reading import Reason
 from interlock.testing.transcript import Record, TranscriptVerdict, check_transcript, read_record
+from tests.world.places import ROOT
 
-CORPUS = Path(__file__).parents[2] / "docs" / "protocols" / "corpus.jsonl"
+CORPUS = ROOT / "docs" / "protocols" / "corpus.jsonl"
 LINES = CORPUS.read_text(encoding="utf-8").splitlines()
 ROWS: list[dict[str, Any]] = [json.loads(line) for line in LINES]
 TEXT_RULES = {f"text {number}" for number in range(1, 13)}

@@ -1,15 +1,14 @@
 """The committed reference pages are the ones the catalogue makes."""
 
-from pathlib import Path
-
 import pytest
-from docs.pages.protocols import render_pages
 
+from docs.pages.protocols import render_pages
 from interlock.signals.catalogue import WORKING, list_signals
 from interlock.signals.reading import SignalRefused
 from interlock.signals.text import read_message
+from tests.world.places import ROOT
 
-DOCS = Path(__file__).parents[2] / "docs" / "protocols"
+DOCS = ROOT / "docs" / "protocols"
 
 
 def test_the_committed_pages_are_current() -> None:

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 from markdown_it import MarkdownIt
 
-ROOT = Path(__file__).parents[2]
+from tests.world.places import ROOT
+
 FILE = re.compile(r"`([\w./-]+\.\w+)`[:.]?$")
 PIP = ("-m", "pip", "install", "--no-deps", "--no-build-isolation", "--no-index", "--quiet")
 

@@ -9,8 +9,8 @@ from markdown_it import MarkdownIt
 
 from interlock.engine.circuit_file import CircuitText, RuleText, StepText, read_circuit
 from interlock.engine.verify import verify
+from tests.world.places import ROOT
 
-ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
 
 

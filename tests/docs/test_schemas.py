@@ -7,8 +7,8 @@ from pathlib import Path
 import jsonschema
 import msgspec
 import pytest
-from docs.pages.schemas import build_schemas, name_schema_file
 
+from docs.pages.schemas import build_schemas, name_schema_file
 from interlock.signals.catalogue import list_signals
 from interlock.signals.lines import LineReader, LineSignal
 from interlock.signals.reading import Accepted

@@ -6,7 +6,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-PAGE = Path(__file__).parents[2] / "docs" / "tutorial.md"
+from tests.world.places import ROOT
+
+PAGE = ROOT / "docs" / "tutorial.md"
 BLOCK = re.compile(r"^(.*)\n\n?^```(\w*)\n((?:.*\n)*?)^```\n", re.MULTILINE)
 TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d")
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
 from tests.world.agent_cli import BIN, Claude, Codex, left_behind
 from tests.world.models.anthropic import messages_api
 from tests.world.models.openai import responses_api

@@ -10,14 +10,14 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import closing
-from pathlib import Path
 from typing import Any
 
-from tests.cli.rca_oracle import walks
-from tests.cli.reds import F0, F1, F2, F3, F4, F5, F6, KEY, TYPE, junit
 from tests.world.agent_cli import Cli
+from tests.world.places import ROOT
+from tests.world.rca_oracle import walks
+from tests.world.red_repository import F0, F1, F2, F3, F4, F5, F6, KEY, TYPE, junit
 
-SOURCE = Path(__file__).parents[2] / "src"
+SOURCE = ROOT / "src"
 GIVE_UP = 60.0
 WALK = [
     (F0, "H2", F1),

@@ -6,6 +6,7 @@ from typing import Any
 
 import psutil
 import pytest
+
 from tests.e2e.minds import bash, exec_command, in_words
 from tests.e2e.project import WALK, Project, until
 from tests.world.agent_cli import Cli, Codex, living

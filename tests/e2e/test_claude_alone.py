@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
+
 from tests.world.agent_cli import Claude, left_behind
 from tests.world.models.anthropic import too_long, too_many, usage_spent
 from tests.world.models.script import Call, Fault, Line, Refuses, Says, in_order

@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 
 import pytest
+
 from tests.world.agent_cli import Codex, Ran, left_behind
 from tests.world.models.openai import too_many, usage_spent
 from tests.world.models.script import Call, Fault, Line, Refuses, Says, in_order

@@ -4,6 +4,7 @@ import json
 import signal
 
 import pytest
+
 from tests.e2e.minds import bash, by_files, exec_command
 from tests.e2e.project import WALK, Project
 from tests.world.agent_cli import Cli

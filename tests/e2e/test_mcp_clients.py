@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from tests.world.agent_cli import Claude, Codex
 from tests.world.models.script import Call, Says, in_order
 

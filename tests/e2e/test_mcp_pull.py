@@ -5,6 +5,7 @@ import signal
 import sys
 
 import pytest
+
 from tests.e2e.minds import by_mcp
 from tests.e2e.project import WALK, Project
 from tests.world.agent_cli import Claude, Cli, Codex

@@ -6,12 +6,12 @@ import subprocess
 from pathlib import Path
 
 import pytest
+
+from interlock_rca.records import Findings
+from interlock_rca.report.outline import build_outline
+from interlock_rca.report.page import render_page
 from tests.world.findings import example, hostile
 from tests.world.page_reader import Page
-
-from interlock.rca.records import Findings
-from interlock.rca.report.outline import build_outline
-from interlock.rca.report.page import render_page
 
 BROWSER = shutil.which("chromium") or shutil.which("google-chrome")
 

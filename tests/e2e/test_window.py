@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.cli.reds import KEY, TYPE, junit
-from tests.cli.test_run import APPROVED
-from tests.cli.world import World
-from tests.web.serving import Served, served
+
+from kernel_tests.cli.test_run import APPROVED
 from tests.world.agent_cli import BIN
 from tests.world.change import CHANGE
+from tests.world.command_line import World
+from tests.world.red_repository import KEY, TYPE, junit
+from tests.world.serving import Served, served
 
 if TYPE_CHECKING:
     from playwright import sync_api as playwright

@@ -17,6 +17,7 @@ from typing import Any
 
 import psycopg
 import pytest
+
 from tests.cluster.hosts import ClusterServer
 from tests.cluster.network import CannotRunError, Link, Network
 from tests.e2e.minds import bash

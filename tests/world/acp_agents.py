@@ -6,15 +6,15 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from tests.world.carrier_bench import Bench, ask
 
-from interlock.agents.acp.carrier import AcpAgent
-from interlock.agents.acp.settings import AcpSettings
-from interlock.agents.carrier import Ask, Reply
-from interlock.agents.cli.carrier import AgentHome
-from interlock.agents.cli.ownership import WorkspaceOwner
-from interlock.agents.queries import PermissionBroker
+from interlock.carriers.acp.carrier import AcpAgent
+from interlock.carriers.acp.settings import AcpSettings
+from interlock.carriers.cli.carrier import AgentHome
+from interlock.carriers.cli.ownership import WorkspaceOwner
+from interlock.carriers.contract import Ask, Reply
+from interlock.carriers.queries import PermissionBroker
 from interlock.system.clock import Clock, SystemClock
+from tests.world.carrier_bench import Bench, ask
 
 HERE = Path(__file__).parent
 GOOD = HERE / "acp_agent.py"

@@ -15,9 +15,11 @@ from typing import IO, Any
 
 import msgspec
 import psutil
-from tests.world.models.server import Model
 
-INSTALLED = Path(__file__).parents[2] / "build" / "agents"
+from tests.world.models.server import Model
+from tests.world.places import ROOT
+
+INSTALLED = ROOT / "build" / "agents"
 BIN = INSTALLED / "node_modules" / ".bin"
 GIVE_UP = 180.0
 MOMENT = 2.0

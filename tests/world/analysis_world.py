@@ -10,12 +10,10 @@ from pathlib import Path
 from typing import Any, cast
 
 import msgspec
-from tests.world.clock import drive
-from tests.world.world import World
 
-from interlock.agents.carrier import Carrier
-from interlock.agents.human import HumanAnswer, HumanCarrier, write_answer
-from interlock.agents.script import ScriptAgent, read_script
+from interlock.carriers.contract import Carrier
+from interlock.carriers.human import HumanAnswer, HumanCarrier, write_answer
+from interlock.carriers.script import ScriptAgent, read_script
 from interlock.engine.circuit import HUMAN, Circuit
 from interlock.engine.schedule import Budget
 from interlock.journal.address import DatabaseAddress
@@ -23,26 +21,28 @@ from interlock.journal.connection import Connection
 from interlock.journal.database import open_writer
 from interlock.journal.journal import Journal
 from interlock.journal.runs import Run, RunStatus, find_run
-from interlock.rca.application import BuiltinAnalystRole, Rca
-from interlock.rca.config import RcaConfig
-from interlock.rca.findings import read_findings
-from interlock.rca.intake import KnownFailures, make_arrivals
-from interlock.rca.knowledge.intake import OpenedSuite, begin_suite, extend_suite
-from interlock.rca.knowledge.suites import (
-    SuiteCase,
-    find_suite,
-    iterate_case_views,
-    list_suite_cases,
-)
-from interlock.rca.records import Failure, Findings, Launch
-from interlock.rca.sources.read import SourceLaunch
-from interlock.rca.steps import F0, F1, F2, F3, F4, F5, F6
 from interlock.runtime.application import DefaultHooks, RunSetup
 from interlock.runtime.budget import BudgetLimits, BudgetQuestion, BudgetUsage, RunBudget
 from interlock.runtime.circuits import Bundle, find_circuit
 from interlock.runtime.loop import RunLoop
 from interlock.runtime.session import RunSession
 from interlock.runtime.terms import RunTerms
+from interlock_rca.application import BuiltinAnalystRole, Rca
+from interlock_rca.config import RcaConfig
+from interlock_rca.findings import read_findings
+from interlock_rca.intake import KnownFailures, make_arrivals
+from interlock_rca.knowledge.intake import OpenedSuite, begin_suite, extend_suite
+from interlock_rca.knowledge.suites import (
+    SuiteCase,
+    find_suite,
+    iterate_case_views,
+    list_suite_cases,
+)
+from interlock_rca.records import Failure, Findings, Launch
+from interlock_rca.sources.read import SourceLaunch
+from interlock_rca.steps import F0, F1, F2, F3, F4, F5, F6
+from tests.world.clock import drive
+from tests.world.world import World
 
 Answers = dict[str, Any]
 """By step: an answer, a behaviour of the script, or a list of behaviours."""

@@ -6,11 +6,10 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.world.clock import FakeClock
-
-from interlock.agents.carrier import Ask, Carrier
+from interlock.carriers.contract import Ask, Carrier
 from interlock.engine.circuit import Step
 from interlock.testing.contracts import STEPS, CarrierBench
+from tests.world.clock import FakeClock
 
 
 def ask(dispatch_id: int = 1, prompt: str = "{}", step: str = "work") -> Ask:

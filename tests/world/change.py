@@ -1,6 +1,6 @@
 """The example circuit `change`, as tests run it: by its path."""
 
-from pathlib import Path
+from tests.world.places import ROOT
 
-CHANGE_FILE = Path(__file__).parents[2] / "examples" / "change" / "circuit.yaml"
+CHANGE_FILE = ROOT / "examples" / "change" / "circuit.yaml"
 CHANGE = str(CHANGE_FILE)

@@ -15,12 +15,12 @@ from types import FrameType
 from typing import Any
 
 import msgspec
-from tests.world.unprivileged import give_up_powers
 
-from interlock.epic.checkpoints.place import find_state_folder
-from interlock.epic.checkpoints.record import Checkpoint, Epic
-from interlock.epic.checkpoints.store import Checkpoints, LoadedCheckpoint
 from interlock.system.errors import InterlockError
+from interlock_epic.checkpoints.place import find_state_folder
+from interlock_epic.checkpoints.record import Checkpoint, Epic
+from interlock_epic.checkpoints.store import Checkpoints, LoadedCheckpoint
+from tests.world.unprivileged import give_up_powers
 
 EPIC = sys.argv[4] if len(sys.argv) > 4 else "epic-3"
 AT = "2026-01-02T03:04:05Z"

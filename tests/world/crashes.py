@@ -5,8 +5,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from interlock.agents.background import CarrierGuard, CrashReporter
-from interlock.agents.carrier import Ask, Carrier, Reply, Session
+from interlock.carriers.background import CarrierGuard, CrashReporter
+from interlock.carriers.contract import Ask, Carrier, Reply, Session
 from interlock.signals.batch import Briefing
 
 

@@ -14,9 +14,11 @@ from contextlib import closing
 from pathlib import Path
 
 import psutil
-from tests.world.delivery_world import git
 
-SOURCE = Path(__file__).parents[2] / "src"
+from tests.world.delivery_world import git
+from tests.world.places import ROOT
+
+SOURCE = ROOT / "src"
 GIVE_UP = 120.0
 
 

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from interlock.delivery.checks.claims import AgentClaim, ClaimComparison
-from interlock.delivery.report.records import (
+from interlock_delivery.checks.claims import AgentClaim, ClaimComparison
+from interlock_delivery.report.records import (
     AgentStatement,
     CheckEvidence,
     DeliveryReport,

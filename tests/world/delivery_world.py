@@ -10,14 +10,9 @@ from typing import Any
 
 import msgspec
 
-from interlock.agents.carrier import Ask, Carrier, Reply
-from interlock.agents.function import AsyncHandler, AsyncHandlerFunction
-from interlock.agents.human import HumanAnswer, HumanCarrier, write_answer
-from interlock.delivery.application import Delivery
-from interlock.delivery.config import DeliveryConfig, DeliverySettings
-from interlock.delivery.hooks import DeliveryHooks
-from interlock.delivery.plan.watch import build_cases, load_usable_plan
-from interlock.delivery.steps import PROGRAMS
+from interlock.carriers.contract import Ask, Carrier, Reply
+from interlock.carriers.function import AsyncHandler, AsyncHandlerFunction
+from interlock.carriers.human import HumanAnswer, HumanCarrier, write_answer
 from interlock.engine.circuit import HUMAN, Circuit
 from interlock.journal.connection import Connection
 from interlock.journal.database import open_reader, open_writer
@@ -39,6 +34,11 @@ from interlock.runtime.session import RunSession
 from interlock.runtime.terms import RunCounts, RunTerms
 from interlock.system.clock import SystemClock
 from interlock.system.errors import SourceError
+from interlock_delivery.application import Delivery
+from interlock_delivery.config import DeliveryConfig, DeliverySettings
+from interlock_delivery.hooks import DeliveryHooks
+from interlock_delivery.plan.watch import build_cases, load_usable_plan
+from interlock_delivery.steps import PROGRAMS
 
 Agent = Callable[[Ask, Path], str]
 """What an agent says, after what it did in its folder."""

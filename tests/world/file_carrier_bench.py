@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+
+from interlock.carriers.contract import Ask
+from interlock.carriers.files.file import FileCarrier
+from interlock.system.folder_watch import Mode
 from tests.world.carrier_bench import Bench
 from tests.world.clock import FakeClock
-
-from interlock.agents.carrier import Ask
-from interlock.agents.files.file import FileCarrier
-from interlock.system.folder_watch import Mode
 
 
 class FileBench(Bench):

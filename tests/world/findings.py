@@ -10,7 +10,8 @@ from typing import Any
 
 import msgspec
 
-from interlock.rca.records import (
+from interlock.system.test_output import TestCounts
+from interlock_rca.records import (
     CaseFinding,
     Evidence,
     FindingFamily,
@@ -20,7 +21,6 @@ from interlock.rca.records import (
     Repo,
     Suspect,
 )
-from interlock.system.test_output import TestCounts
 
 SHOP = Repo(
     name="lantern-shop",

@@ -10,14 +10,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
+
+from interlock.carriers.contract import Ask, Reply, Session
+from interlock.carriers.script import ScriptAgent, read_script
+from interlock.engine.circuit import HUMAN
+from interlock_rca.config import RcaConfig
+from interlock_rca.steps import F3, F4, F5
 from tests.world.analysis_world import CAUSE, OWN, AnalysisWorld, launch, make_failure, write_script
 from tests.world.kill_run import Death, copied, in_a_process_of_its_own
-
-from interlock.agents.carrier import Ask, Reply, Session
-from interlock.agents.script import ScriptAgent, read_script
-from interlock.engine.circuit import HUMAN
-from interlock.rca.config import RcaConfig
-from interlock.rca.steps import F3, F4, F5
 
 ANCHOR = "Keel.weigh() gave 12 tons for an anchor of 3"
 SAME = {"is_duplicate": True, "confidence": 0.9, "linked_rca_id": 1, "reasoning": "-"}

@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import cast
 
 import msgspec
-from tests.world.kill_run import Death, in_a_process_of_its_own
-from tests.world.suite_database import APPROVED, Inquiry, failed, investigated, launched, triaged
 
 from interlock.engine.case import Decision
 from interlock.journal.database import open_writer
 from interlock.journal.journal import Journal, JournalEntry, NewDispatch, TurnWrites
-from interlock.rca.knowledge.writer import apply_effect
+from interlock_rca.knowledge.writer import apply_effect
+from tests.world.kill_run import Death, in_a_process_of_its_own
+from tests.world.suite_database import APPROVED, Inquiry, failed, investigated, launched, triaged
 
 EFFECTS = (triaged(), investigated(1), investigated(2), APPROVED)
 LEFT = (

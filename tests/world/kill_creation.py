@@ -14,12 +14,12 @@ from types import FrameType
 from typing import Any
 
 import msgspec
-from tests.world.kill_run import in_a_process_of_its_own
-from tests.world.tide_tables import ROWS, write_tables
 
 from interlock.journal import database, schema, sqlite
 from interlock.journal.connection import raw_connection, transaction
 from interlock.journal.database import open_reader, open_writer
+from tests.world.kill_run import in_a_process_of_its_own
+from tests.world.tide_tables import ROWS, write_tables
 
 TIMES = 40
 

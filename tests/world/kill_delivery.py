@@ -13,10 +13,10 @@ import signal
 import sys
 from pathlib import Path
 
-from interlock.delivery.worktrees.merge_branch import Conflict, Proposal, TaskChange
-from interlock.delivery.worktrees.prepare import prepare_tree
-from interlock.delivery.worktrees.workspace import DeliveryWorkspace
 from interlock.system.git import OnStep, ignore_step
+from interlock_delivery.worktrees.merge_branch import Conflict, Proposal, TaskChange
+from interlock_delivery.worktrees.prepare import prepare_tree
+from interlock_delivery.worktrees.workspace import DeliveryWorkspace
 
 START = 1_700_001_000
 

@@ -13,11 +13,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import msgspec
+
+from interlock.carriers.contract import Ask, CarrierWrapper, Reply, Session
+from interlock.carriers.script import ScriptAgent, read_script
 from tests.world.sample_circuit import PAPER
 from tests.world.world import World
-
-from interlock.agents.carrier import Ask, CarrierWrapper, Reply, Session
-from interlock.agents.script import ScriptAgent, read_script
 
 SCRIPT = """\
 "*":

@@ -6,11 +6,10 @@ python forsaking.py TAG... : one agent for each tag.
 import asyncio
 import sys
 
-from tests.world.rogue import LineRecorder, shell
-
-from interlock.agents.cli.process import AgentProcess
-from interlock.agents.cli.timeouts import Timeouts
+from interlock.carriers.cli.process import AgentProcess
+from interlock.carriers.cli.timeouts import Timeouts
 from interlock.system.clock import SystemClock
+from tests.world.rogue import LineRecorder, shell
 
 AGENT = "trap '' TERM; setsid sleep 300 & echo hello; exec sleep 300"
 

@@ -4,9 +4,9 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from interlock.agents.function import Dispatch
 from interlock.api.project import Project
 from interlock.api.run import Run
+from interlock.carriers.function import Dispatch
 
 NOTE = """\
 circuit: note

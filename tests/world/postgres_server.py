@@ -32,8 +32,8 @@ from psycopg import sql
 
 from interlock.journal.address import PostgresAddress
 from interlock.journal.database import open_writer
+from tests.world.places import ROOT
 
-ROOT = Path(__file__).parents[2]
 GIVEN = "INTERLOCK_TEST_POSTGRES"
 SUPERUSER = "postgres"
 _FOLDERS = ("/usr/lib/postgresql", "/usr/local/pgsql", "/opt/homebrew/opt")

@@ -9,10 +9,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.cli.world import World
-
 from interlock.journal.database import open_reader
 from interlock.journal.history import DispatchRecord, find_case, list_dispatches
+from tests.world.command_line import World
 
 CIRCUIT = """\
 circuit: trip

@@ -12,7 +12,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from interlock.rca.sources.reportportal.client import PortalAddress
+from interlock_rca.sources.reportportal.client import PortalAddress
 
 TOKEN = "key_of_the_tests"
 PROJECT = "harbour"

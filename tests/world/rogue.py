@@ -14,8 +14,8 @@ from pathlib import Path
 
 import msgspec
 
-from interlock.agents.cli.process import ProcessSpec
-from interlock.agents.cli.timeouts import (
+from interlock.carriers.cli.process import ProcessSpec
+from interlock.carriers.cli.timeouts import (
     Alive,
     RateLimited,
     ResultSeen,

@@ -8,9 +8,7 @@ import os
 import sys
 from pathlib import Path
 
-from tests.world.world import World
-
-from interlock.agents.command import CommandAgent
+from interlock.carriers.exec import CommandAgent
 from interlock.journal.database import open_writer
 from interlock.journal.journal import Journal
 from interlock.journal.runs import find_run
@@ -18,6 +16,7 @@ from interlock.runtime.loop import RunLoop
 from interlock.runtime.session import RunSession
 from interlock.runtime.terms import RunTerms
 from interlock.system.clock import SystemClock
+from tests.world.world import World
 
 AGENT = (sys.executable, str(Path(__file__).with_name("agent.py")))
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from interlock.agents.cli.process import EndedBy
+from interlock.carriers.cli.process import EndedBy
 
 NOW = datetime(2026, 3, 10, 9, 0, tzinfo=UTC).timestamp()
 GOOD = '{"n": 1}'

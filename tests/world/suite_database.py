@@ -5,16 +5,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tests.world.world import World
-
 from interlock.journal.address import DatabaseAddress
 from interlock.journal.connection import Connection, raw_connection
 from interlock.journal.database import open_writer
 from interlock.journal.journal import Journal, TurnWrites
-from interlock.rca.effects import Correlated, Effect, Investigated, Recalled, Reviewed, Triaged
-from interlock.rca.knowledge.intake import Arrival, FailedCase, OpenedSuite, begin_suite
-from interlock.rca.knowledge.writer import apply_effect
-from interlock.rca.records import Failure, Launch
+from interlock_rca.effects import Correlated, Effect, Investigated, Recalled, Reviewed, Triaged
+from interlock_rca.knowledge.intake import Arrival, FailedCase, OpenedSuite, begin_suite
+from interlock_rca.knowledge.writer import apply_effect
+from interlock_rca.records import Failure, Launch
+from tests.world.world import World
 
 
 def failed(name: str, fingerprint: str = "", *, launch: str = "L1", **more: Any) -> FailedCase:

@@ -7,9 +7,9 @@ from contextlib import suppress
 from pathlib import Path
 
 import msgspec
-from tests.world.git_repo import START, GitRepo
 
-from interlock.delivery.worktrees.merge_branch import (
+from interlock.system.git import OnStep, ignore_step
+from interlock_delivery.worktrees.merge_branch import (
     AlreadyMerged,
     Conflict,
     MergeBranch,
@@ -18,10 +18,10 @@ from interlock.delivery.worktrees.merge_branch import (
     Proposal,
     TaskChange,
 )
-from interlock.delivery.worktrees.ref_guard import MovedError
-from interlock.delivery.worktrees.tree import Snapshot, TaskTree
-from interlock.delivery.worktrees.workspace import DeliveryWorkspace
-from interlock.system.git import OnStep, ignore_step
+from interlock_delivery.worktrees.ref_guard import MovedError
+from interlock_delivery.worktrees.tree import Snapshot, TaskTree
+from interlock_delivery.worktrees.workspace import DeliveryWorkspace
+from tests.world.git_repo import START, GitRepo
 
 SLUG = "plan"
 

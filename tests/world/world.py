@@ -9,12 +9,10 @@ from pathlib import Path
 from typing import cast
 
 import msgspec
-from tests.world.clock import FakeClock, drive
-from tests.world.sample_circuit import GOOD_SCRIPT, PAPER
 
-from interlock.agents.carrier import Carrier
-from interlock.agents.human import HumanAnswer, HumanCarrier, write_answer
-from interlock.agents.script import ScriptAgent, read_script
+from interlock.carriers.contract import Carrier
+from interlock.carriers.human import HumanAnswer, HumanCarrier, write_answer
+from interlock.carriers.script import ScriptAgent, read_script
 from interlock.engine.circuit import HUMAN, Circuit
 from interlock.engine.circuit_file import read_circuit
 from interlock.engine.schedule import Budget
@@ -40,7 +38,6 @@ from interlock.journal.usage import (
     sum_day_usage,
     sum_role_usage,
 )
-from interlock.rca.knowledge.audit import KNOWLEDGE_RULES
 from interlock.runtime.application import CaseHooks, DefaultHooks
 from interlock.runtime.budget import (
     BUDGET_INQUIRY,
@@ -53,6 +50,9 @@ from interlock.runtime.budget import (
 from interlock.runtime.loop import RunLoop
 from interlock.runtime.terms import RunCounts, RunTerms
 from interlock.system.time import Day
+from interlock_rca.knowledge.audit import KNOWLEDGE_RULES
+from tests.world.clock import FakeClock, drive
+from tests.world.sample_circuit import GOOD_SCRIPT, PAPER
 
 
 def hours(at: float) -> Day:

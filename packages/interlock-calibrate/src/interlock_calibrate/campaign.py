@@ -1,0 +1,222 @@
+"""A campaign: the runs of one calibration, as folders that a later command finds again.
+
+Every run has a database and a number of its own, never given out twice, so that no two share a
+folder of signals. The scenario is not kept: agents can read these folders.
+"""
+
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from interlock.api.project import Project
+from interlock.engine.circuit import HUMAN, Circuit
+from interlock.runtime.agent_pool import PARALLEL
+from interlock.runtime.settings import RunConfig
+from interlock.system.errors import InterlockError, SourceError, StateError, UsageError
+from interlock.system.files import make_own_folder, write_file
+from interlock_calibrate.benchmark import AnyBenchmark, Scenario
+
+FOLDER = Path(".interlock") / "calibrate"
+FIRST_NUMBER = 1001
+"""Numbers of suites of `analyze` are lower: both may share a root for signals."""
+IDEAL_AGENT = "stub"
+"""The agent that answers from the labels."""
+_BATCH_FILE = "batch-file"
+_PLAN_FILE = "plan.json"
+_DATABASE_FILE = "run.db"
+_MAX_RUNS = 100
+_DISPATCHES_PER_RUN = 1_000_000
+"""Dispatches between the first ones of two runs: watchers know each by its number alone."""
+
+
+class CampaignRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """What a user wants to be measured."""
+
+    agent: str = ""
+    """In words; empty if `dispatch` asks whoever watches, else the application's own."""
+    dispatch: str = ""
+    parallel: int | None = None
+    runs: int = 1
+    tokens: int | None = None
+    edition: str
+    files: dict[str, str | int]
+
+    @property
+    def root(self) -> Path:
+        """Where the signals are."""
+        return Path(str(self.files["root"]))
+
+
+class CampaignPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """What a calibration was begun with. `digest` stands for the labels of the scenario."""
+
+    scenario: str
+    digest: str
+    numbers: tuple[int, ...]
+    agent: str
+    dispatch: str
+    edition: str
+    planted: bool = False
+    options: dict[str, Any] = {}
+    is_done: bool = False
+
+
+class Campaign:
+    """A plan and its folders."""
+
+    def __init__(self, project: Project, plan: CampaignPlan) -> None:
+        self.plan = plan
+        self._project = project
+        self._folder = project.path / FOLDER
+
+    @property
+    def home(self) -> Path:
+        return self._folder / str(self.plan.numbers[0])
+
+    def database_of(self, number: int) -> Path:
+        return locate_database(self._folder.parent, number)
+
+    def open_run(self, number: int) -> Project:
+        """The project as the run of that number sees it: with a database of its own."""
+        database = self.database_of(number)
+        return Project(self._project.path, db=database, display=self._project.display)
+
+    def first_dispatch_after(self, number: int) -> int:
+        """Dispatches of a run come after this number: no other run of the project has them."""
+        return (number - FIRST_NUMBER + 1) * _DISPATCHES_PER_RUN
+
+    def write_plan(self, plan: CampaignPlan) -> None:
+        """Write the plan as it is from now on."""
+        self.plan = plan
+        text = msgspec.json.format(msgspec.json.encode(plan), indent=1) + b"\n"
+        write_file(self.home / _PLAN_FILE, text)
+
+    def remove_folders(self) -> None:
+        """Give the folders back, as long as nothing was written into them."""
+        for number in self.plan.numbers:
+            with suppress(OSError):
+                (self._folder / str(number)).rmdir()
+
+
+def locate_database(folder: Path, number: int) -> Path:
+    """Where the run of that number is kept, if the project's own folder is that one."""
+    return folder / FOLDER.name / str(number) / _DATABASE_FILE
+
+
+def find_database(folder: Path, number: int) -> Path | None:
+    """The database of the run of that number, where a calibration has one."""
+    store = locate_database(folder, number)
+    return store if store.exists() else None
+
+
+def begin_campaign(
+    project: Project,
+    benchmark: AnyBenchmark,
+    scenario: Scenario,
+    circuit: Circuit,
+    request: CampaignRequest,
+) -> Campaign:
+    """A new campaign: its agent can be asked, its world is made, its plan is kept."""
+    if request.agent and request.dispatch:
+        raise UsageError("--agent and --dispatch exclude each other: give one of them")
+    benchmark.metrics.find_edition(request.edition)
+    plan = CampaignPlan(
+        scenario=scenario.name,
+        digest=scenario.digest,
+        numbers=reserve_numbers(project.path, request.root, request.runs),
+        agent=request.agent or ("" if request.dispatch else benchmark.own_agent),
+        dispatch=request.dispatch,
+        edition=request.edition,
+        planted=scenario.has_world,
+    )
+    campaign = Campaign(project, plan)
+    config = _make_config(campaign, benchmark, scenario, request)
+    try:  # An agent that cannot be asked is refused before anything begins.
+        campaign.open_run(plan.numbers[0]).build_pool(circuit, config)
+    except InterlockError:
+        campaign.remove_folders()
+        raise
+    if plan.planted:
+        benchmark.make_world(scenario, campaign.home)
+    campaign.write_plan(msgspec.structs.replace(plan, options=msgspec.to_builtins(config)))
+    return campaign
+
+
+def _make_config(
+    campaign: Campaign, benchmark: AnyBenchmark, scenario: Scenario, request: CampaignRequest
+) -> RunConfig:
+    """What each run keeps."""
+    plan = campaign.plan
+    batched = plan.dispatch == _BATCH_FILE
+    size = int(request.files.get("batch_size", 0))
+    parallel = request.parallel or (max(PARALLEL, size) if batched else 1)
+    if plan.agent in (IDEAL_AGENT, benchmark.own_agent):
+        # Nobody else could review: the work puts an answer of its own in that place.
+        agents = {"": benchmark.own_agent}
+    else:
+        agents = {"": plan.agent} if plan.agent else {}
+        agents[HUMAN] = plan.agent or plan.dispatch
+    in_families = is_worked_together(plan, parallel)
+    return RunConfig(
+        agents=agents,
+        budget={} if request.tokens is None else {"tokens": request.tokens},
+        parallel=parallel,
+        application_config=benchmark.make_config(scenario, campaign.home, in_families=in_families),
+        files={**request.files, **({"dispatch": plan.dispatch} if plan.dispatch else {})},
+    )
+
+
+def is_worked_together(plan: CampaignPlan, parallel: int | None) -> bool:
+    """Whether cases are worked on at the same time, and one of a family for all. Otherwise each
+    comes to its end before the next begins."""
+    return plan.dispatch == _BATCH_FILE or (parallel or 1) > 1
+
+
+def reserve_numbers(project: Path, root: Path, runs: int) -> tuple[int, ...]:
+    """Numbers for so many runs: none has a folder yet, here or among the signals."""
+    if not 1 <= runs <= _MAX_RUNS:
+        raise UsageError(f"--runs {runs}: give a number from 1 to {_MAX_RUNS}")
+    taken: list[int] = []
+    number = max((*_list_numbers(project / FOLDER), *_list_numbers(root), FIRST_NUMBER - 1)) + 1
+    while len(taken) < runs:
+        try:
+            make_own_folder(project / FOLDER)
+            (project / FOLDER / str(number)).mkdir()
+            taken.append(number)
+        except FileExistsError:
+            pass
+        except OSError as error:
+            raise SourceError(
+                f"{project / FOLDER}: {error.strerror}; the folders of the runs go there"
+            ) from None
+        number += 1
+    return tuple(taken)
+
+
+def find_unfinished(project: Project, digest: str, agent: str, dispatch: str) -> Campaign:
+    """The newest calibration of these labels that did not come to its end; agent and dispatch
+    choose among several, if they are named."""
+    folder = project.path / FOLDER
+    for number in sorted(_list_numbers(folder), reverse=True):
+        plan = _read_plan(folder / str(number) / _PLAN_FILE)
+        if plan is None or plan.is_done or plan.digest != digest:
+            continue
+        if agent in ("", plan.agent) and dispatch in ("", plan.dispatch):
+            return Campaign(project, plan)
+    raise StateError("there is no unfinished calibration of this scenario; omit --resume")
+
+
+def _read_plan(path: Path) -> CampaignPlan | None:
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=CampaignPlan)
+    except (OSError, msgspec.DecodeError):
+        return None
+
+
+def _list_numbers(folder: Path) -> Iterator[int]:
+    if folder.is_dir():
+        names = (each.name for each in folder.iterdir())
+        yield from (int(name) for name in names if name.isdecimal() and len(name) < 10)

@@ -1,0 +1,296 @@
+"""The board of a running delivery: where each task stands, and why, as one bounded record.
+
+`BoardReader` reads only what is committed, over a connection of its own and little each time:
+titles are cached and holds are followed from the last line read. Times are absolute, so a board can
+be redrawn without being read again.
+"""
+
+import re
+import time
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final, Literal
+
+import msgspec
+
+from interlock.api.work import load_circuit
+from interlock.carriers.registry import agents_folder
+from interlock.carriers.status import AgentStatus, read_agent_status
+from interlock.engine.case import OPEN
+from interlock.engine.circuit import HUMAN
+from interlock.engine.schedule import Spent
+from interlock.journal.address import DatabaseAddress
+from interlock.journal.connection import Connection
+from interlock.journal.database import open_reader
+from interlock.journal.history import CaseSummary, list_cases, list_lines, sum_costs
+from interlock.journal.runs import find_run, load_inputs
+from interlock_delivery import steps
+from interlock_delivery.queues import update_holders
+from interlock_delivery.steps import COMPLETE, SKIPPED
+
+Word = Literal["complete", "at work", "asks", "waits", "blocked", "failed", "skipped"]
+Outcome = Literal["RUNNING", "REMEDIATING", "PAUSED", "COMPLETE", "PARTIAL", "FAILED", "HALTED"]
+
+
+class TaskState(msgspec.Struct, frozen=True):
+    """How one task stands."""
+
+    word: Word
+    why: str = ""
+
+
+def assess_tasks(progress: Iterable[CaseSummary]) -> dict[str, TaskState]:
+    """The state of each task, in their order."""
+    cases = {case.case_id: case for case in progress}
+    blocked = _find_blocked(cases)
+    return {name: _assess_task(case, cases, blocked) for name, case in cases.items()}
+
+
+def delivery_outcome(status: str, ends: Mapping[str, int], *, is_held: bool = False) -> Outcome:
+    """The word for how a delivery stands; `status` is its run's, or `interrupted`."""
+    if ends.get("HALTED"):
+        return "HALTED"
+    if status == "done":
+        return "COMPLETE"
+    if status == "unhealthy":
+        return "PARTIAL" if ends.get(COMPLETE) else "FAILED"
+    if status == "running":
+        return "REMEDIATING" if is_held else "RUNNING"
+    return "PAUSED"
+
+
+def _find_blocked(cases: Mapping[str, CaseSummary]) -> dict[str, str]:
+    """The open tasks that can never start, each with the one that is in its way."""
+    dependents: dict[str, list[str]] = {}
+    for name, case in cases.items():
+        for need in case.needs if case.status == OPEN else ():
+            dependents.setdefault(need, []).append(name)
+    found: dict[str, str] = {}
+    queue = deque(
+        name for name, case in cases.items() if case.status != OPEN and case.end != COMPLETE
+    )
+    while queue:
+        blocker = queue.popleft()
+        for name in dependents.get(blocker, ()):
+            if name not in found:
+                found[name] = blocker
+                queue.append(name)
+    return found
+
+
+_WORDS_OF_ENDS: Final[dict[str, Word]] = {COMPLETE: "complete", SKIPPED: "skipped"}
+
+
+def _assess_task(
+    case: CaseSummary, cases: Mapping[str, CaseSummary], blocked: Mapping[str, str]
+) -> TaskState:
+    if case.status != OPEN:
+        return TaskState(_WORDS_OF_ENDS.get(case.end, "failed"), case.end or case.status.upper())
+    if case.dispatch_id:
+        return TaskState("asks" if case.role == HUMAN else "at work", f"waits for the {case.role}")
+    if case.case_id in blocked:
+        blocker = cases[blocked[case.case_id]]
+        how = blocker.end or ("blocked" if blocker.status == OPEN else blocker.status)
+        return TaskState("blocked", f"comes after {blocker.case_id}, which is {how}")
+    first = next((need for need in case.needs if need in cases and cases[need].status == OPEN), "")
+    return TaskState("waits", f"comes after {first}" if first else "waits for its turn")
+
+
+MOST_ROWS: Final = 200
+"""Rows that are kept; a screen shows fewer."""
+_WORDS: Final[tuple[Word, ...]] = (
+    *("at work", "asks", "waits"),
+    *("blocked", "failed", "skipped", "complete"),
+)
+_LIVE: Final = _WORDS[:3]
+NOTHING_SPENT: Final = Spent()
+
+
+class BoardRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One task that is at work or waits."""
+
+    task_id: str
+    title: str = ""
+    word: Word
+    step: str = ""
+    role: str = ""
+    agent: str = ""
+    since: float = 0.0
+    """When it came to its step; 0 if nobody works on it."""
+    sign: float = 0.0
+    """The last sign of life of its agent; 0 if none is known."""
+    standing: str = ""
+    why: str = ""
+    tokens: int = 0
+    money: float = 0.0
+
+
+class BoardQuestion(msgspec.Struct, frozen=True):
+    """A question that is open."""
+
+    question_id: int
+    task_id: str
+
+
+class Board(msgspec.Struct, frozen=True, kw_only=True):
+    """How a delivery stands at one moment."""
+
+    run_id: int
+    outcome: Outcome
+    counts: Mapping[Word, int]
+    rows: tuple[BoardRow, ...] = ()
+    left_out: int = 0
+    """Tasks at work or waiting that have no row."""
+    repairing: str = ""
+    questions: tuple[BoardQuestion, ...] = ()
+    spent: Spent = NOTHING_SPENT
+
+
+class LastSign(msgspec.Struct, frozen=True):
+    """How the agent of a dispatch stands, and when it was last heard of."""
+
+    at: float
+    word: str = ""
+
+
+def build_board(
+    run_id: int,
+    progress: Sequence[CaseSummary],
+    *,
+    titles: Mapping[str, str],
+    agents: Mapping[str, str],
+    costs: Mapping[str, tuple[int, float]],
+    signs: Mapping[int, LastSign],
+    holder: str = "",
+    spent: Spent = NOTHING_SPENT,
+    status: str = "running",
+) -> Board:
+    """`agents` are the configured agents by role, '' for all others; `signs` are by dispatch; the
+    `holder` is the task that repairs what stops all others."""
+    states = assess_tasks(progress)
+    counts = Counter(state.word for state in states.values())
+    live = [case for case in progress if states[case.case_id].word in _LIVE]
+    live.sort(key=lambda case: _LIVE.index(states[case.case_id].word))
+    rows = []
+    for case in live[:MOST_ROWS]:
+        state, sign = states[case.case_id], signs.get(case.dispatch_id or 0)
+        tokens, money = costs.get(case.case_id, (0, 0.0))
+        row = BoardRow(
+            task_id=case.case_id,
+            title=titles.get(case.case_id, ""),
+            word=state.word,
+            step=case.step,
+            role=case.role,
+            agent=name_agent(case.role, agents) if case.role else "",
+            since=case.since,
+            sign=sign.at if sign else 0.0,
+            standing=sign.word if sign else "",
+            why=state.why,
+            tokens=tokens,
+            money=money,
+        )
+        rows.append(row)
+    ends = Counter(case.end or case.status for case in progress)
+    return Board(
+        run_id=run_id,
+        outcome=delivery_outcome(status, ends, is_held=bool(holder)),
+        counts={word: counts[word] for word in _WORDS},
+        rows=tuple(rows),
+        left_out=max(0, len(live) - MOST_ROWS),
+        repairing=holder,
+        questions=tuple(
+            BoardQuestion(case.dispatch_id or 0, case.case_id)
+            for case in live
+            if case.role == HUMAN
+        ),
+        spent=spent,
+    )
+
+
+def name_agent(role: str, agents: Mapping[str, str]) -> str:
+    """Who plays a role: the configured agent, or what we call ourselves and a human."""
+    if role in steps.PROGRAMS:
+        return "interlock"
+    return agents.get(role) or ("human" if role == HUMAN else agents.get("") or role)
+
+
+class DecisionLines:
+    """The decisions of a run as lines of text, those made from now on."""
+
+    def __init__(self, connection: Connection, run_id: int) -> None:
+        circuit = load_circuit(find_run(connection, run_id))
+        self._events = {rule.id: rule.tags.get(steps.EVENT, "") for rule in circuit.rules}
+        self._connection = connection
+        self._run_id = run_id
+        self._seq = max((line.seq for line in list_lines(connection, run_id, 0)), default=0)
+
+    def read_new(self) -> Iterator[str]:
+        for line in list_lines(self._connection, self._run_id, self._seq):
+            self._seq, decision = line.seq, line.decision
+            clock = time.strftime("%H:%M:%S", time.localtime(line.at))
+            target = decision.to or decision.status
+            event = self._events.get(decision.rule, "")
+            yield f"{clock} {line.case_id}: {decision.step} {decision.signal} -> {target}" + (
+                f" ({event}, attempt {decision.attempt})" if event else ""
+            )
+
+
+class BoardReader:
+    """Reads the board of one run, again and again."""
+
+    def __init__(
+        self, connection: Connection, run_id: int, agents: Mapping[str, str], status_folder: Path
+    ) -> None:
+        """`status_folder` is where carriers write how their agents stand."""
+        self._connection = connection
+        self._run_id = run_id
+        self._agents = agents
+        self._status_folder = status_folder
+        self._titles: dict[str, str] = {}
+        self._holds: dict[str, str] = {}
+        self._seq = 0
+
+    def read(self, spent: Spent = NOTHING_SPENT, status: str = "running") -> Board:
+        progress = list_cases(self._connection, self._run_id)
+        if len(progress) != len(self._titles):
+            cases = load_inputs(self._connection, self._run_id)
+            self._titles = {case.case_id: str(case.input.get("title", "")) for case in cases}
+        self._follow_holds()
+        found = read_agent_status(self._status_folder)
+        return build_board(
+            self._run_id,
+            progress,
+            titles=self._titles,
+            agents=self._agents,
+            costs=sum_costs(self._connection, self._run_id),
+            signs={each.dispatch_id: read_last_sign(each) for each in found},
+            holder=next(iter(self._holds.values()), ""),
+            spent=spent,
+            status=status,
+        )
+
+    def _follow_holds(self) -> None:
+        for line in list_lines(self._connection, self._run_id, self._seq):
+            self._seq = line.seq
+            update_holders(self._holds, line.case_id, line.decision)
+
+
+@contextmanager
+def open_board(
+    db: DatabaseAddress, run_id: int, agents: Mapping[str, str]
+) -> Iterator[BoardReader]:
+    with open_reader(db) as connection:
+        yield BoardReader(connection, run_id, agents, agents_folder(db))
+
+
+_LAST_BYTE: Final = re.compile(r"its last byte came (\d+) s ago")
+
+
+def read_last_sign(status: AgentStatus) -> LastSign:
+    """When an agent was last heard of, as its supervisor says."""
+    for reason in status.reasons:
+        if found := _LAST_BYTE.fullmatch(reason):
+            return LastSign(status.at - float(found[1]), status.word)
+    return LastSign(0.0, status.word)

@@ -1,0 +1,87 @@
+"""The user's own branches: where they were when the run began, and whether anything moved them.
+
+An agent that leaves its worktree can move them; so can the user, who works on meanwhile. Which of
+the two it was cannot be seen from here, so a human is asked, once for each move, by one task. What
+the human has answered is accepted. A branch that was brought to merged work of ours is no incident.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from interlock_delivery.worktrees.clone import ORIGIN_REFS, Workspace
+from interlock_delivery.worktrees.names import merge_ref, published_ref, read_refs
+from interlock_delivery.worktrees.ref_guard import GONE
+
+_HEADS = "refs/heads/"
+
+
+class MovedBranch(msgspec.Struct, frozen=True):
+    """A branch of the user's that is not where it was; `now` is empty if it was deleted."""
+
+    ref: str
+    was: str
+    now: str
+
+
+def find_moved_branches(workspace: Workspace) -> list[MovedBranch]:
+    """The moves that nobody has accepted yet."""
+    source, accepted = workspace.source, workspace.ledger.accepted
+    there = read_refs(workspace.open_git(Path(source.shared), safe=source.safe))
+    found = []
+    for origin, was in sorted(workspace.read_origin_refs().items()):
+        ref = f"{_HEADS}{origin.removeprefix(ORIGIN_REFS)}"
+        if not origin.startswith(ORIGIN_REFS) or ref == published_ref(workspace.slug):
+            continue
+        now = there.get(ref, GONE)
+        if now not in (was, accepted.get(ref, was)) and not _is_merged(workspace, now):
+            found.append(MovedBranch(ref, was, now))
+    return found
+
+
+def _is_merged(workspace: Workspace, commit: str) -> bool:
+    """Whether the user has only taken what was merged and published."""
+    tip = workspace.ledger.refs[merge_ref(workspace.slug)]
+    known = commit != GONE and workspace.git.is_true("cat-file", "-e", f"{commit}^{{commit}}")
+    return (
+        known
+        and workspace.git.is_true("merge-base", "--is-ancestor", commit, tip)
+        and not workspace.git.is_true("merge-base", "--is-ancestor", commit, workspace.base)
+    )
+
+
+def claim_moves(
+    workspace: Workspace, case_id: str, is_open: Callable[[str], bool]
+) -> list[MovedBranch]:
+    """The moves that this task asks a human about: those that no other open task asks about."""
+    with workspace.ledger.hold():
+        found = []
+        for move in find_moved_branches(workspace):
+            claimed_by = workspace.ledger.claims.get(f"{move.ref} {move.now}", case_id)
+            if claimed_by == case_id or not is_open(claimed_by):
+                found.append(move)
+        workspace.ledger.claim({f"{move.ref} {move.now}": case_id for move in found})
+    return found
+
+
+def accept_moves(workspace: Workspace, moves: Iterable[Mapping[str, Any]]) -> None:
+    """A human was asked about these moves and answered."""
+    workspace.ledger.accept({str(move["ref"]): str(move["now"]) for move in moves})
+
+
+def describe_moves(workspace: Workspace, moves: Iterable[MovedBranch]) -> str:
+    """What happened, and the command that puts each branch back."""
+    lines = []
+    for move in moves:
+        name = move.ref.removeprefix(_HEADS)
+        what = f"moved to {move.now[:12]}" if move.now else "was deleted"
+        git = f"git -C {workspace.source.folder}"
+        back = f"{git} update-ref {move.ref} {move.was} {move.now}".rstrip()
+        lines.append(
+            f"Your branch {name} {what} while agents were at work; it was at {move.was[:12]}. If "
+            f"that was not you, an agent left its worktree. This puts the branch back and touches "
+            f"no file:\n{back}"
+        )
+    return "\n\n".join(lines)

@@ -1,0 +1,120 @@
+"""The ground of a delivery: ports that do not meet, the checks of a task, trees by step."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from interlock.carriers.contract import Ask
+from interlock.carriers.function import AsyncHandler
+from interlock.engine.case import Case
+from interlock.system.clock import SystemClock
+from interlock.system.errors import SourceError
+from interlock_delivery import steps
+from interlock_delivery.checks.records import Check, CheckCell, Environment
+from interlock_delivery.config import DeliveryConfig, DeliverySettings
+from interlock_delivery.handlers import CheckHandler, DeliveryHandlers
+from interlock_delivery.inspection import TaskEnvironment, TreeInspection
+from interlock_delivery.merging import MergeHandler
+from interlock_delivery.plan.plan import Plan, Task
+from interlock_delivery.worktrees.prepare import PrepareTarget
+from interlock_delivery.worktrees.workspace import DeliveryWorkspace
+from tests.world.crashes import boom, check_crash
+from tests.world.workspace_bench import Workbench
+
+PLAN = Plan(
+    tasks=(Task("one"), Task("two", environment="box")),
+    checks=(Check("Tests", ("true",)), Check("Lint", ("true",), environment="Desk")),
+    environments=(Environment("Desk"), Environment("Box", ("docker", "run"))),
+)
+
+
+def ground(workspace: DeliveryWorkspace, work: DeliverySettings) -> TaskEnvironment:
+    terms = DeliveryConfig(
+        plan="p", source="s", home=str(workspace.home), slug="plan", secret="x", work=work
+    )
+    return TaskEnvironment(workspace, terms, PLAN)
+
+
+@pytest.fixture(scope="module")
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> DeliveryWorkspace:
+    return Workbench(tmp_path_factory.mktemp("bench")).open_workspace()
+
+
+class BrokenInspection(TreeInspection):
+    async def prepare(self, tree: PrepareTarget, ask: Ask) -> str:
+        return str(boom())
+
+    async def take_baseline(self, cells: tuple[CheckCell, ...], ask: Ask) -> str:
+        return str(boom())
+
+
+class BrokenMerging(MergeHandler):
+    async def __call__(self, ask: Ask, case: Case) -> dict[str, Any]:
+        return dict(boom())
+
+
+class BrokenChecking(CheckHandler):
+    async def __call__(self, ask: Ask, case: Case) -> dict[str, Any]:
+        return dict(boom())
+
+
+@pytest.mark.parametrize("step", [steps.PREPARE, steps.CHECK, steps.MERGE])
+async def test_an_unexpected_error_in_our_own_work_ends_the_dispatch(
+    workspace: DeliveryWorkspace, tmp_path: Path, step: str
+) -> None:
+    here, clock = ground(workspace, DeliverySettings()), SystemClock()
+    inspection = BrokenInspection(here, clock)
+    merging = BrokenMerging(here, inspection, boom, boom, boom)
+    checking = BrokenChecking(here, inspection, merging, boom, boom)
+    handlers = DeliveryHandlers(here, clock, merging, checking, inspection)
+    case = Case("one", step)
+    ask = Ask(7, 1, "one", step, 1, "interlock", "", case_no=1, case=case)
+    await check_crash(AsyncHandler(handlers), ask, tmp_path)
+
+
+@given(
+    first=st.integers(1, 65_000),
+    ports=st.integers(1, 100),
+    cases=st.sets(st.integers(1, 10_000), max_size=9),
+)
+def test_blocks_of_ports_are_legal_and_whole(
+    workspace: DeliveryWorkspace, first: int, ports: int, cases: set[int]
+) -> None:
+    here = ground(workspace, DeliverySettings(first_port=first, ports=ports))
+    for case_no in cases:
+        found = here.ports_of(case_no)
+        assert found is not None
+        assert found[1] == ports
+        assert (found[0] - first) % ports == 0
+        assert first <= found[0] <= max(first, 65_536 - ports)
+
+
+def test_no_ports_unless_asked_for(workspace: DeliveryWorkspace) -> None:
+    assert ground(workspace, DeliverySettings()).ports_of(7) is None
+
+
+def test_a_task_is_checked_where_it_says(workspace: DeliveryWorkspace) -> None:
+    here = ground(workspace, DeliverySettings())
+    assert [cell.pair for cell in here.build_cells(here.find_task("one"))] == [
+        ("Tests", "Desk"),
+        ("Tests", "Box"),
+        ("Lint", "Desk"),
+    ]
+    assert [cell.pair for cell in here.build_cells(here.find_task("two"))] == [("Tests", "Box")]
+    assert len(here.build_cells()) == 3
+
+
+def test_a_task_that_is_not_there_is_an_error_that_says_so(workspace: DeliveryWorkspace) -> None:
+    with pytest.raises(SourceError, match="not in the plan any more"):
+        ground(workspace, DeliverySettings()).find_task("three")
+
+
+def test_a_repair_has_a_tree_of_its_own(workspace: DeliveryWorkspace) -> None:
+    here = ground(workspace, DeliverySettings())
+    own, repair = here.tree_of("one", "CHECK"), here.tree_of("one", "HEALTH_CHECK")
+    assert own.root != repair.root
+    assert here.tree_of("one", "REMEDIATE") is repair
+    assert Path(own.folder).is_dir()

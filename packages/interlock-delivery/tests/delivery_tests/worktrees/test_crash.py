@@ -1,0 +1,49 @@
+"""Killed at any step, a run is finished by the next process as if nothing had happened."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from interlock.system.git import ignore_step
+from tests.world import kill_delivery
+from tests.world.places import ROOT
+from tests.world.workspace_bench import Workbench
+
+SOURCE = ROOT / "src"
+
+
+def facts(folder: Path) -> list[str]:
+    """The user's repository afterwards, to the hash."""
+    words = [("for-each-ref",), ("status", "--porcelain"), ("log", "--format=%H", "interlock/plan")]
+    return [
+        subprocess.run(
+            ["git", *asked], cwd=folder / "shop", capture_output=True, text=True, check=True
+        ).stdout
+        for asked in words
+    ]
+
+
+def test_killed_at_many_steps(tmp_path: Path) -> None:
+    """Each seventeenth step; all of them take minutes."""
+    bench = Workbench(tmp_path)
+    bench.source.write({".env": "x\n"})
+    whole = tmp_path / "whole"
+    shutil.copytree(bench.source.folder, whole / "shop")
+    kill_delivery.run(whole, ignore_step)
+    ran = subprocess.run(
+        [sys.executable, kill_delivery.__file__, str(tmp_path), "5", "17"],
+        env={**os.environ, "PYTHONPATH": str(SOURCE)},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=500,
+    )
+    rows = [json.loads(line) for line in ran.stdout.splitlines()]
+    assert len(rows) > 5
+    assert [died for _, died, _ in rows] == [-9] * (len(rows) - 1) + [0], ran.stderr
+    assert [(number, ended) for number, _, ended in rows if ended] == [], ran.stderr
+    wrong = [number for number, _, _ in rows if facts(tmp_path / f"run-{number}") != facts(whole)]
+    assert wrong == []

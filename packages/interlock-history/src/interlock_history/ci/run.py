@@ -1,0 +1,207 @@
+"""The results of one CI run: read, remembered, analysed and compared, whatever of that works.
+
+A reporter must never lose what it has been given because a part of it fails: without a memory the
+results are still shown, without an analysis the words still are.
+"""
+
+import os
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+
+from interlock.api.project import Project
+from interlock.system.errors import InterlockError, SourceError, StoreError
+from interlock.system.text import format_line
+from interlock_history.ci.digest import Digest, build_digest
+from interlock_history.identity import CiRun
+from interlock_history.ingest import ingest_results, mask_failure, read_results
+from interlock_history.memory import History
+from interlock_history.quarantine import Quarantine, read_quarantine
+from interlock_history.segment import Segment, make_segment
+from interlock_history.settings import HistorySettings
+from interlock_history.store import FolderStore, HistoryStore, merge_stores
+from interlock_rca import analyze as analysis
+from interlock_rca.config import change_config
+from interlock_rca.last_green import resolve_last_green
+from interlock_rca.records import Findings
+from interlock_rca.report.outline import build_outline
+
+Say = Callable[[str], None]
+
+
+class ReportRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """A run to report on, and where to look."""
+
+    run: CiRun
+    results: tuple[str, ...]
+    legs: tuple[Path, ...] = ()
+    """Folders in which other jobs of the run remembered their results."""
+    evidence: tuple[str, ...] = ()
+    """Reports of those jobs: causes are looked for in them, nothing is counted twice."""
+    repos: tuple[str, ...] = (".",)
+    last_green: tuple[str, ...] = ("auto",)
+    expected_shards: int = 0
+    expected_variants: tuple[tuple[str, str], ...] = ()
+    """Names and values that some job must have."""
+
+
+class Reporter:
+    """Reads one run. What fails on the way is added to `problems`; the rest is done without it."""
+
+    def __init__(self, settings: HistorySettings, note: Say, problems: list[str]) -> None:
+        self._settings = settings
+        self._note = note
+        self._problems = problems
+
+    @contextmanager
+    def open_memory(self, open_store: Callable[[], HistoryStore]) -> Iterator[HistoryStore]:
+        """The store, if it can be opened and read; else an empty one for the time being."""
+        try:
+            store = open_store()
+            store.list_segments()
+        except StoreError as error:
+            self._problems.append(f"nothing is remembered, and nothing was: {error}")
+        else:
+            yield store
+            return
+        with tempfile.TemporaryDirectory() as folder:
+            yield FolderStore(Path(folder))
+
+    def judge_run(
+        self,
+        request: ReportRequest,
+        project: Project,
+        store: HistoryStore,
+    ) -> tuple[Digest | None, Findings | None]:
+        """Return what the run means, and the causes of its failures; nothing without results."""
+        segments = self._take_results(request, store)
+        if not segments:
+            return None, None
+        findings = self._find_causes(request, project, store)
+        digest = build_digest(
+            segments,
+            History(store, self._settings),
+            self._settings,
+            outline=build_outline(findings) if findings else None,
+            excuse=self._read_excuses(),
+            expected_shards=request.expected_shards,
+            expected_variants=request.expected_variants,
+            has_all_jobs=bool(request.legs),
+        )
+        if digest.failures and not request.results and not request.evidence:
+            self._problems.append("no causes: name the reports of the other jobs with --evidence")
+        return digest, findings
+
+    def _take_results(self, request: ReportRequest, store: HistoryStore) -> list[Segment]:
+        """Every segment of this run: of its own results, and of what other jobs of it remembered.
+        The newest attempt of a job counts."""
+        found: dict[str, Segment] = {}
+        own: Segment | None = None
+        try:
+            if request.results:
+                own = self._take_own_results(request, store)
+                found[own.id] = own
+            for leg in request.legs:
+                other = FolderStore(leg, is_new_ok=False)
+                for reason in merge_stores(other, store, _judge_leg(request.run)).refused:
+                    self._problems.append(f"left out of {leg}: {reason}")
+        except SourceError as error:
+            self._problems.append(str(error))
+        for segment_id in store.list_segments() if request.run.run or request.legs else ():
+            packed = store.read(segment_id)
+            names = store.read_names(packed.table) if packed else None
+            if packed and names is not None and is_same_run(packed.run, request.run):
+                found.setdefault(segment_id, packed.unpack(names))
+        mine = own.id if own else ""
+        newest = {
+            (segment.run.label, segment.run.shard): segment
+            for segment in sorted(
+                found.values(), key=lambda each: (each.run.attempt, each.id == mine)
+            )
+        }
+        return list(newest.values())
+
+    def _take_own_results(self, request: ReportRequest, store: HistoryStore) -> Segment:
+        try:
+            return ingest_results(request.results, request.run, store, time.time()).segment
+        except StoreError as error:
+            self._problems.append(f"the results are not remembered: {error}")
+            read = read_results(request.results)
+            return make_segment(request.run, read.statuses, read.failures, read.notes)
+
+    def _read_excuses(self) -> Callable[[str, str], str]:
+        """Says why a test is quarantined in a job, if it is."""
+        today = datetime.fromtimestamp(time.time(), UTC).date()
+        try:
+            quarantine = read_quarantine(Path(self._settings.quarantine))
+        except SourceError as error:
+            self._problems.append(f"nothing counts as quarantined: {error}")
+            quarantine = Quarantine()
+
+        def excuse(test: str, label: str) -> str:
+            entry = quarantine.find(test, today, label)
+            return f"{entry.reason}, {entry.owner}, until {entry.expires}" if entry else ""
+
+        return excuse
+
+    def _find_causes(
+        self, request: ReportRequest, project: Project, store: HistoryStore
+    ) -> Findings | None:
+        """What the built-in analyst makes of the failures; None if nothing failed or it could not,
+        or if there are no reports to read (other jobs hand on their results without them)."""
+        run = request.run
+        name = f"ci {run.label or run.project or run.provider}"
+        if not (reports := [*request.results, *request.evidence]):
+            return None
+        try:
+            intakes = [
+                msgspec.structs.replace(each, failures=[*map(mask_failure, each.failures)])
+                for each in analysis.read_launches(reports, name, None, self._note)
+            ]
+            if not any(intake.failures for intake in intakes):
+                return None
+            with project.write() as connection:
+                found = analysis.find_matching_suite(connection, name, intakes)
+                circuit, changes = project.prepare_circuit(analysis.CIRCUIT, {}, None)
+                before = analysis.find_config(project, connection, found, changes, {})
+                repos, greens = list(request.repos), list(request.last_green)
+                config = change_config(analysis.read_config(before), repos, None, greens)
+                config = resolve_last_green(
+                    config, intakes, store, self._settings, os.environ, self._note, run
+                )
+                options = analysis.assign_reviewer(before, config)
+                pool = project.build_pool(circuit.source.circuit, options)
+                suite, _ = analysis.add_launches(connection, found, name, circuit, intakes, options)
+                analysis.work_on_suite(
+                    project, connection, suite, pool, wait_for_humans=False, wait_for_limits=False
+                )
+                return analysis.collect_findings(connection, suite)
+        except InterlockError as error:
+            self._problems.append(f"no causes were looked for: {format_line(str(error), 300)}")
+            return None
+
+
+def is_same_run(one: CiRun, other: CiRun) -> bool:
+    """Whether two jobs belong to one run. Its number alone may have been used before, for another
+    commit."""
+    fields = ("provider", "project", "run")
+    is_same_source = one.commit == other.commit or not (one.commit and other.commit)
+    return is_same_source and all(getattr(one, name) == getattr(other, name) for name in fields)
+
+
+def _judge_leg(run: CiRun) -> Callable[[CiRun], str]:
+    """Other jobs hand in what they like: only results of this very run and source are taken."""
+
+    def judge(other: CiRun) -> str:
+        if not is_same_run(other, run):
+            return f"results of run {other.run} of {other.project or 'no project'}"
+        if (other.scope, other.pr) != (run.scope, run.pr):
+            return f"results that claim to be of another branch ({other.scope})"
+        return ""
+
+    return judge

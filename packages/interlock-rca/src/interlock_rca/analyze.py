@@ -1,0 +1,369 @@
+"""An analysis: which suite a user means, what goes into it, who answers, and its report on disk."""
+
+import asyncio
+import hashlib
+import os
+import re
+import shutil
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from interlock.api.circuits import Circuit
+from interlock.api.project import Project
+from interlock.api.work import RunResult, load_circuit, work_on_run
+from interlock.carriers.registry import workspace_owner
+from interlock.engine.circuit import HUMAN
+from interlock.journal.address import beside
+from interlock.journal.connection import Connection
+from interlock.journal.runs import find_run, set_options
+from interlock.runtime.agent_pool import AgentPool
+from interlock.runtime.application import RunSetup
+from interlock.runtime.session import RunSession
+from interlock.runtime.settings import RunConfig
+from interlock.system.clock import SystemClock
+from interlock.system.errors import SourceError, StateError, StoreError, UsageError
+from interlock.system.files import remove_staged, write_file
+from interlock.system.time import format_timestamp, parse_timestamp
+from interlock_rca.application import BASIC, BuiltinAnalystRole
+from interlock_rca.config import AUTO, RcaConfig
+from interlock_rca.findings import read_findings
+from interlock_rca.hooks import RcaHooks
+from interlock_rca.intake import KnownFailures, count_cases, hash_failure, make_arrivals
+from interlock_rca.knowledge.causes import sweep_dormant
+from interlock_rca.knowledge.intake import begin_suite, extend_suite
+from interlock_rca.knowledge.suites import Suite, find_suite, iterate_case_views
+from interlock_rca.records import Findings
+from interlock_rca.report.document import render_documents
+from interlock_rca.report.page import PARTS_FOLDER
+from interlock_rca.reproduce.prove import prove_suite
+from interlock_rca.sources.read import SourceLaunch, read_sources
+from interlock_rca.sources.reportportal.client import parse_launch_word
+from interlock_rca.steps import CALIBRATE_FOLDER, INVESTIGATIONS_FOLDER
+
+CIRCUIT = "rca"
+
+
+def read_launches(
+    sources: Sequence[str],
+    name: str,
+    rp_key: Path | None,
+    note: Callable[[str], None],
+    job_exit: int | None = None,
+) -> list[SourceLaunch]:
+    """What failed, as these sources tell it; `note` hears what could not be read."""
+    intakes = read_sources(
+        sources, name=name, job_exit=job_exit, environ=os.environ, key_file=rp_key
+    )
+    for intake in intakes:
+        for text in intake.notes:
+            note(f"note: {text}")
+    return intakes
+
+
+def find_config(
+    project: Project,
+    connection: Connection,
+    suite: Suite | None,
+    changes: Mapping[str, Any],
+    files: Mapping[str, str | int],
+) -> RunConfig:
+    """What a suite was begun with; for a new one, the project's settings and our defaults."""
+    if suite is not None:
+        run = find_run(connection, suite.run_id)
+        own = load_circuit(run).thresholds
+        if any(own.get(name) != value for name, value in changes.items()):
+            project.display.note(
+                "note: a suite keeps the thresholds it began with; --new begins another"
+            )
+        return msgspec.convert(run.options, RunConfig)
+    usual = project.new_config(CIRCUIT, dict(changes))
+    by_hand = files.get("dispatch") == "manual"
+    config = msgspec.structs.replace(
+        read_config(usual), recall_first=True, review="dispatch" if by_hand else "human"
+    )
+    return msgspec.structs.replace(
+        usual,
+        files={"root": INVESTIGATIONS_FOLDER if by_hand else CALIBRATE_FOLDER},
+        application_config=msgspec.to_builtins(config),
+    )
+
+
+def compare_with_history(
+    config: RcaConfig,
+    intakes: Sequence[SourceLaunch],
+    store: str | None,
+    note: Callable[[str], None],
+) -> RcaConfig:
+    """With `--last-green auto`, what the memory of results knows about each failing test."""
+    if AUTO not in config.last_green.values():
+        return config
+    from interlock_history.settings import read_history_settings
+    from interlock_history.store import open_store
+    from interlock_rca.last_green import resolve_last_green
+
+    settings = read_history_settings()
+    memory = open_store(store or os.environ.get("INTERLOCK_STORE") or settings.store)
+    return resolve_last_green(config, intakes, memory, settings, os.environ, note)
+
+
+def assign_reviewer(options: RunConfig, config: RcaConfig) -> RunConfig:
+    """Give every role somebody: the built-in analyst, if nobody else is named. A review that was
+    dispatched like the other steps goes back to humans when they, or a rule, are to give it."""
+    agents, dispatch = dict(options.agents), str(options.files.get("dispatch", ""))
+    if not dispatch and "" not in agents:
+        agents[""] = BASIC
+    if config.review == "dispatch":
+        agents.setdefault(HUMAN, agents.get("") or dispatch)
+    elif options.application_config.get("review") == "dispatch":
+        agents.pop(HUMAN, None)
+    return msgspec.structs.replace(
+        options, agents=agents, application_config=msgspec.to_builtins(config)
+    )
+
+
+OUT = Path("interlock-report")
+_DRAFTS = "jira-drafts"
+_MARK = "report.json"
+_SHOWN = ("report.html", "report.md", _MARK, "regression-report.md")
+"""The order in which documents are named to a user."""
+_PATTERN = "*?["
+
+
+def name_suite(sources: Sequence[str], intakes: Sequence[SourceLaunch]) -> str:
+    """A suite's name by default: what its first source is called; for a pattern, its folder. A
+    launch on a server has one name, in whatever form it was given."""
+    word = sources[0]
+    if parse_launch_word(word):
+        return f"rp:{intakes[0].launch.launch_id}"
+    path = Path(word)
+    while path.name and any(sign in path.name for sign in _PATTERN) and not path.exists():
+        path = path.parent
+    path = path.resolve()
+    return (path.name if path.is_dir() else path.stem) or word
+
+
+def find_matching_suite(
+    connection: Connection, name: str, intakes: Sequence[SourceLaunch]
+) -> Suite | None:
+    """The suite of that name that these failures belong to: it is open, or has one of them."""
+    suite = find_suite(connection, name=name)
+    if suite is None or suite.status == "open":
+        return suite
+    known = {view.input.get("content") for view in iterate_case_views(connection, suite.suite_id)}
+    failures = (failure for intake in intakes for failure in intake.failures)
+    return suite if any(hash_failure(failure) in known for failure in failures) else None
+
+
+def get_suite(connection: Connection, suite_id: int | None) -> Suite:
+    """That suite, or the newest."""
+    suite = find_suite(connection, suite_id=suite_id)
+    if suite is None:
+        what = "there are no suites yet" if suite_id is None else f"there is no suite {suite_id}"
+        raise StoreError(f"{what}; 'interlock analyze SOURCE' makes one")
+    return suite
+
+
+def add_launches(
+    connection: Connection,
+    suite: Suite | None,
+    name: str,
+    circuit: Circuit,
+    intakes: Sequence[SourceLaunch],
+    options: RunConfig,
+) -> tuple[Suite, int]:
+    """The suite with what is new in the intakes, and how much that is."""
+    at = time.time()
+    sweep_dormant(connection, _find_launch_time(intakes, at))
+    if suite is None:
+        new = make_arrivals(intakes)
+        text = circuit.bundle.encode()
+        mark = hashlib.sha256(f"{name} {at}".encode()).hexdigest()
+        opened = begin_suite(
+            connection,
+            circuit.source.circuit,
+            text,
+            new,
+            name=name,
+            source=name,
+            fingerprint=mark,
+            options=msgspec.to_builtins(options),
+            at=at,
+        )
+        return get_suite(connection, opened.suite_id), count_cases(new)
+    known = [
+        KnownFailures(str(view.input["content"]), view.features, str(view.input["family"]))
+        for view in iterate_case_views(connection, suite.suite_id)
+        if "content" in view.input
+    ]
+    new = make_arrivals(intakes, known)
+    own = load_circuit(find_run(connection, suite.run_id))
+    numbers = extend_suite(connection, own, suite.suite_id, new, at)
+    set_options(connection, suite.run_id, msgspec.to_builtins(options))
+    return get_suite(connection, suite.suite_id), len(numbers)
+
+
+def _find_launch_time(intakes: Sequence[SourceLaunch], now: float) -> float:
+    """When these launches ran: what had not been seen for long then is what sleeps."""
+    start_times = [parse_timestamp(intake.launch.started_at) for intake in intakes]
+    return min((at for at in start_times if at is not None), default=now)
+
+
+_AT_ONCE = 64
+
+
+def _take_many_at_once(pool: AgentPool, options: RunConfig) -> AgentPool:
+    """The built-in analyst answers at once: the more cases share a transaction, the better. Whoever
+    said how many are asked at once knows why."""
+    agents = [carrier for role, carrier in pool.carriers.items() if role != HUMAN]
+    if options.parallel or not all(isinstance(each, BuiltinAnalystRole) for each in agents):
+        return pool
+    return msgspec.structs.replace(pool, parallel=_AT_ONCE)
+
+
+def work_on_suite(
+    project: Project,
+    connection: Connection,
+    suite: Suite,
+    pool: AgentPool,
+    *,
+    wait_for_humans: bool,
+    wait_for_limits: bool,
+    started: Callable[[RunSession], None] = lambda _session: None,
+) -> RunResult:
+    """Work on the suite's run until it ends or must wait. Where the failing tests can be run, they
+    are run when everything is found, and before anybody reviews it."""
+    run = find_run(connection, suite.run_id)
+    options = msgspec.convert(run.options, RunConfig)
+    config = read_config(options)
+    pool = _take_many_at_once(pool, options)
+    if config.reproduce.command:
+        result = work_on_run(
+            connection,
+            run,
+            pool,
+            display=project.display,
+            wait_for_limits=wait_for_limits,
+            change_setup=_hold_unproven,
+            started=started,
+        )
+        if result.stopped_by is not None or result.status in ("budget", "rate-limited"):
+            return result
+        _prove_suite(project, connection, suite, config)
+        pool = _take_many_at_once(project.build_pool(load_circuit(run), options), options)
+    result = work_on_run(
+        connection,
+        find_run(connection, suite.run_id),
+        pool,
+        display=project.display,
+        wait_for_humans=wait_for_humans,
+        wait_for_limits=wait_for_limits,
+        started=started,
+    )
+    for note in result.notes:
+        project.display.note(f"note: {note}")
+    return result
+
+
+def _hold_unproven(setup: RunSetup) -> RunSetup:
+    if isinstance(setup.hooks, RcaHooks):
+        setup.hooks.hold_unproven()
+    return setup
+
+
+def _prove_suite(project: Project, connection: Connection, suite: Suite, config: RcaConfig) -> None:
+    """Run the failing tests; what an earlier process left running is ended first."""
+    owner = workspace_owner(project.db)
+    asyncio.run(owner.cleanup_orphans(SystemClock(), grace=5.0))
+    prove_suite(
+        connection,
+        suite,
+        collect_findings(connection, suite),
+        config,
+        folder=beside(project.db, "reproduce").resolve(),
+        make_tag=lambda nonce: owner.make_tag(suite.run_id, 0, nonce),
+        note=project.display.note,
+    )
+
+
+def read_status(connection: Connection, suite: Suite) -> str:
+    """How the suite's run stands."""
+    return find_run(connection, suite.run_id).status
+
+
+def collect_findings(connection: Connection, suite: Suite) -> Findings:
+    """What is known about a suite at this moment."""
+    run = find_run(connection, suite.run_id)
+    options = msgspec.convert(run.options, RunConfig)
+    return read_findings(
+        connection,
+        suite,
+        load_circuit(run),
+        read_config(options),
+        at=time.time(),
+        agent=_format_agents(options),
+    )
+
+
+def build_empty_findings(name: str, intakes: Sequence[SourceLaunch]) -> Findings:
+    """What a report says of launches in which nothing failed; they are no suite."""
+    launches = tuple(intake.launch for intake in intakes)
+    return Findings(suite_id=0, name=name, made_at=format_timestamp(time.time()), launches=launches)
+
+
+def read_config(options: RunConfig) -> RcaConfig:
+    return msgspec.convert(options.application_config, RcaConfig)
+
+
+def _format_agents(options: RunConfig) -> str:
+    named = [f"{role}={spec}" if role else spec for role, spec in options.agents.items()]
+    dispatch = str(options.files.get("dispatch", ""))
+    return ", ".join([*named, *([dispatch] if dispatch else [])])
+
+
+def choose_report_folder(name: str, out: Path | None) -> Path:
+    """Where a suite's report goes; only where nothing else is."""
+    slug = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip(".-")[:80] or "suite"
+    folder = out or OUT / slug
+    check_report_folder(folder)
+    return folder
+
+
+def write_report(findings: Findings, folder: Path) -> list[Path]:
+    """Write all documents; drafts of an earlier report that are no more true are removed. Whatever
+    moment it is killed at, the next one finds a folder that is empty or a report's."""
+    names = []
+    _remove_drafts(folder)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, raw in render_documents(findings):
+            (folder / name).parent.mkdir(exist_ok=True)
+            write_file(folder / name, raw, sync=False, mode=0o666)
+            names.append(name)
+    except OSError as error:
+        raise SourceError(f"the report cannot be written to {folder}: {error.strerror}") from None
+    documents = sorted((name for name in names if "/" not in name), key=_SHOWN.index)
+    drafts = any(name.startswith(f"{_DRAFTS}/") for name in names)
+    return [folder / name for name in documents] + ([folder / _DRAFTS] if drafts else [])
+
+
+def check_report_folder(folder: Path) -> None:
+    """Only a folder that is empty, new or a report of ours is written into."""
+    try:
+        if folder.exists() and not folder.is_dir():
+            raise UsageError(f"--out {folder} is a file; name a folder")
+        remove_staged(folder)
+        if folder.is_dir() and any(folder.iterdir()) and not (folder / _MARK).is_file():
+            raise StateError(f"{folder} holds other things; name an empty folder with --out")
+    except OSError as error:
+        raise UsageError(f"--out {folder} cannot be used: {error.strerror}") from None
+
+
+def _remove_drafts(folder: Path) -> None:
+    check_report_folder(folder)
+    for name in (_DRAFTS, PARTS_FOLDER):
+        if (folder / name).is_dir() and not (folder / name).is_symlink():
+            shutil.rmtree(folder / name)

@@ -1,0 +1,222 @@
+"""Intake: the failures of sources become cases, each with what it is compared by and its family.
+
+A case is named C1, C2 and so on within its suite. A failure that a suite has already, to the last
+word, is no new case, also when it comes again in a larger report.
+"""
+
+import hashlib
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from interlock.engine.circuit import Circuit
+from interlock.journal.connection import Connection
+from interlock.journal.runs import NewCase
+from interlock_rca.analyst.cluster import find_families
+from interlock_rca.analyst.evidence import make_excerpt
+from interlock_rca.analyst.masking import compute_fingerprint, mask_text
+from interlock_rca.analyst.similarity import (
+    Traits,
+    compute_bands,
+    decode_traits,
+    encode_traits,
+    extract_traits,
+)
+from interlock_rca.knowledge.intake import Arrival, FailedCase, begin_suite
+from interlock_rca.records import Failure, Launch
+from interlock_rca.sources.read import SourceLaunch
+
+_LONGEST_PATTERN = 2_000
+_LONGEST_EXCERPT = 4_000
+_VOLATILE = ("id", "launch")
+_encode = msgspec.json.Encoder(order="sorted").encode
+
+
+class KnownFailures(msgspec.Struct, frozen=True):
+    """A case that the suite has already: what it looked like, and its family."""
+
+    content: str
+    features: str
+    family: str
+
+
+class _NewFailure(msgspec.Struct, frozen=True):
+    failure: Failure
+    traits: Traits
+    fingerprint: str
+    content: str
+
+
+def make_arrivals(
+    intakes: Sequence[SourceLaunch], known: Sequence[KnownFailures] = ()
+) -> list[Arrival]:
+    """What is new in these, as cases that can be written."""
+    seen = {each.content for each in known}
+    fresh = [list(_filter_new(intake.failures, seen)) for intake in intakes]
+    family_of = _assign_families([new for some in fresh for new in some], known)
+    number = len(known)
+    found: list[Arrival] = []
+    for intake, some in zip(intakes, fresh, strict=True):
+        cases = _NewCases(some, number, family_of)
+        number += len(some)
+        found.append(
+            Arrival(launch=intake.launch, cases=cases, rp_launch_id=_read_rp_id(intake.launch))
+        )
+    return found
+
+
+def count_cases(arrivals: Iterable[Arrival]) -> int:
+    """How many cases they bring, without making them."""
+    return sum(len(each.cases) for each in arrivals if isinstance(each.cases, Collection))
+
+
+class _NewCases(Collection[FailedCase]):
+    """Cases that are made one by one when they are written: all at once are much to hold."""
+
+    def __init__(
+        self, some: Sequence[_NewFailure], number: int, family_of: Mapping[str, str]
+    ) -> None:
+        self._some = some
+        self._number = number
+        self._family_of = family_of
+
+    def __len__(self) -> int:
+        return len(self._some)
+
+    def __iter__(self) -> Iterator[FailedCase]:
+        for number, new in enumerate(self._some, self._number + 1):
+            yield _make_case(f"C{number}", new, self._family_of[new.content])
+
+    def __contains__(self, item: object) -> bool:
+        return any(item == each for each in self)
+
+
+def hash_failure(failure: Failure) -> str:
+    """A hash of everything known about a failure, whatever launch it came in."""
+    kept = {name: value for name, value in encode_failure(failure).items() if name not in _VOLATILE}
+    return hashlib.sha256(_encode([failure.id, kept])).hexdigest()[:32]
+
+
+def encode_failure(failure: Failure) -> dict[str, Any]:
+    """A failure as the input of a case: what is empty is left out."""
+    fields = msgspec.to_builtins(failure)
+    return {name: value for name, value in fields.items() if value}
+
+
+def decode_failure(case_id: str, given: Mapping[str, Any]) -> Failure:
+    """The failure in a case's input; fields that do not fit are left out."""
+    fields = {name: value for name, value in given.items() if name in Failure.__struct_fields__}
+    fields["id"] = str(fields.get("id", case_id))
+    try:
+        return msgspec.convert(fields, Failure)
+    except msgspec.ValidationError:
+        valid = {name: value for name, value in fields.items() if _is_valid(name, value)}
+        return msgspec.convert(valid, Failure)
+
+
+def _is_valid(name: str, value: Any) -> bool:
+    try:
+        msgspec.convert({"id": "", name: value}, Failure)
+    except msgspec.ValidationError:
+        return False
+    return True
+
+
+def begin_cases(
+    connection: Connection,
+    circuit: Circuit,
+    text: str,
+    cases: Iterable[NewCase],
+    *,
+    source: str,
+    fingerprint: str,
+    options: Mapping[str, Any],
+    at: float,
+) -> int:
+    """A run of cases that a user wrote down, as a suite with one launch."""
+    written = list(cases)
+    # Its name is what tells a failure from the others of the file.
+    failures = [
+        decode_failure(case.case_id, {**case.input, "id": case.case_id}) for case in written
+    ]
+    new_failures = [_describe_failure(failure, hash_failure(failure)) for failure in failures]
+    family_of = _assign_families(new_failures, ())
+    failed = [
+        _make_case(case.case_id, new, family_of[new.content], case)
+        for case, new in zip(written, new_failures, strict=True)
+    ]
+    launch = Launch(launch_id=fingerprint[:16], name=source)
+    opened = begin_suite(
+        connection,
+        circuit,
+        text,
+        [Arrival(launch=launch, cases=failed)],
+        name=source,
+        source=source,
+        fingerprint=fingerprint,
+        options=options,
+        at=at,
+    )
+    return opened.run_id
+
+
+def _filter_new(failures: Iterable[Failure], known: Collection[str]) -> Iterator[_NewFailure]:
+    seen = set(known)
+    for failure in failures:
+        content = hash_failure(failure)
+        if content not in seen:
+            seen.add(content)
+            yield _describe_failure(failure, content)
+
+
+def _describe_failure(failure: Failure, content: str) -> _NewFailure:
+    # Together: both read the same stack, and mask the same message.
+    return _NewFailure(failure, extract_traits(failure), compute_fingerprint(failure), content)
+
+
+def _assign_families(
+    new_failures: Sequence[_NewFailure], known: Sequence[KnownFailures]
+) -> dict[str, str]:
+    """The family of each new failure by its content; one that joins known ones has theirs."""
+    if not new_failures:
+        return {}
+    traits = [decode_traits(each.features) for each in known] + [new.traits for new in new_failures]
+    names: dict[str, str] = {}
+    for members in find_families(traits):
+        before = [known[at].family for at in members if at < len(known)]
+        new = [new_failures[at - len(known)] for at in members if at >= len(known)]
+        # What passed when it was tried again is no sign of what others fail of, alike or not.
+        steady = [each for each in new if not each.failure.attributes.get("flaky")]
+        flaky = [each for each in new if each.failure.attributes.get("flaky")]
+        if steady:
+            name = before[0] if before else steady[0].content[:12]
+            names |= dict.fromkeys((each.content for each in steady), name)
+        names |= dict.fromkeys(
+            (each.content for each in flaky), flaky[0].content[:12] if flaky else ""
+        )
+    return names
+
+
+def _make_case(
+    case_id: str, new: _NewFailure, family: str, given: NewCase | None = None
+) -> FailedCase:
+    failure = new.failure
+    fields = given.input if given else encode_failure(failure)
+    return FailedCase(
+        case_id=case_id,
+        input={**fields, "family": family, "content": new.content},
+        priority=given.priority if given else 0,
+        needs=given.needs if given else (),
+        failure=failure,
+        fingerprint=new.fingerprint,
+        error_pattern=mask_text(failure.message)[:_LONGEST_PATTERN],
+        test_name_pattern=mask_text(failure.test_name)[:_LONGEST_PATTERN],
+        bands=compute_bands(new.traits),
+        features=encode_traits(new.traits),
+        excerpt=make_excerpt(failure.log, _LONGEST_EXCERPT)[0],
+    )
+
+
+def _read_rp_id(launch: Launch) -> int | None:
+    return int(launch.launch_id) if launch.project and launch.launch_id.isdecimal() else None

@@ -1,0 +1,78 @@
+"""What a prompt asks for and warns of: the fields of each family's artifact, and guards G1 to G34.
+
+The rows stand in `instructions.toml`. The circuit holds the shape that answers are checked against;
+the fields here are the same in words, with an example. A guard is a sentence against what agents
+get wrong in such work, shown while its condition holds.
+"""
+
+import tomllib
+from collections.abc import Collection, Mapping, Sequence
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+import msgspec
+
+
+class ArtifactField(msgspec.Struct, frozen=True):
+    """One field: what may stand in it, and an example; None leaves it out of the example."""
+
+    name: str
+    kind: str
+    required: bool
+    meaning: str
+    example: Any = None
+
+
+class PromptGuard(msgspec.Struct, frozen=True):
+    """One guard; an empty condition always holds."""
+
+    number: int
+    name: str
+    families: tuple[str, ...]
+    sentence: str
+    condition: str = ""
+
+    @property
+    def mark(self) -> str:
+        return f"G{self.number}" if self.number else self.name
+
+
+class Instructions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The table: conditions in words, the artifact of each family, and the guards."""
+
+    conditions: Mapping[str, str]
+    artifacts: Mapping[str, tuple[ArtifactField, ...]]
+    guards: tuple[PromptGuard, ...]
+
+
+@cache
+def read_instructions() -> Instructions:
+    """The table, checked once and trusted from then on."""
+    text = files("interlock_rca.prompt_data").joinpath("instructions.toml").read_text("utf-8")
+    return msgspec.convert(tomllib.loads(text), Instructions)
+
+
+def format_example(fields: Sequence[ArtifactField]) -> str:
+    """An artifact as it might be, in JSON."""
+    example = {field.name: field.example for field in fields if field.example is not None}
+    return msgspec.json.format(msgspec.json.encode(example), indent=2).decode()
+
+
+def format_schema(fields: Sequence[ArtifactField]) -> str:
+    """The fields as a table, then an example."""
+    lines = (
+        f"| `{field.name}` | {field.kind} | {'yes' if field.required else 'no'} | {field.meaning} |"
+        for field in fields
+    )
+    table = ("| field | value | required | meaning |", "|---|---|---|---|", *lines)
+    return "\n".join((*table, "", "```json", format_example(fields), "```"))
+
+
+def select_guards(family: str, holding: Collection[str]) -> tuple[PromptGuard, ...]:
+    """The guards of a family (`F3`) that are worth saying while these conditions hold."""
+    return tuple(
+        guard
+        for guard in read_instructions().guards
+        if family in guard.families and (not guard.condition or guard.condition in holding)
+    )

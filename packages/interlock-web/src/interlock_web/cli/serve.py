@@ -1,0 +1,248 @@
+"""The verbs that serve: `serve`, the window for people and MCP for agents over HTTP, until told to
+stop; and `mcp`, which an agent's client starts, so that the agent pulls its work over stdin and
+stdout.
+"""
+
+import os
+import stat
+import sys
+import time
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from interlock.api.inspect import RunStatusReader
+from interlock.api.records import make_absolute, state_folder
+from interlock.cli.app import app
+from interlock.cli.output import Db, Json, echo, echo_json, open_project
+from interlock.system.errors import SourceError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from interlock.api.project import Project
+    from interlock.carriers.mcp.worker import Worker
+    from interlock_web.access import AccessRules
+    from interlock_web.sections import Section
+
+TOKEN = "INTERLOCK_TOKEN"  # noqa: S105 - a variable's name
+_LONGEST_TOKEN = 4096
+
+
+Host = Annotated[str, typer.Option("--host", help="The address to listen on.")]
+Port = Annotated[
+    int, typer.Option("--port", min=0, max=65535, help="The port; 0 takes any that is free.")
+]
+TokenFile = Annotated[
+    Path | None, typer.Option("--token-file", metavar="FILE", help="A file, 0600, with the token.")
+]
+AllowHost = Annotated[
+    list[str] | None,
+    typer.Option("--allow-host", metavar="NAME", help="A host name that clients use; repeatable."),
+]
+AllowOrigin = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--allow-origin", metavar="URL", help="A web origin that may connect; repeatable."
+    ),
+]
+Rate = Annotated[
+    float,
+    typer.Option(
+        "--rate",
+        min=0,
+        metavar="N",
+        help="Requests per second that a token or an address may send to the API; 0 for any.",
+    ),
+]
+
+
+@app.command()
+def serve(
+    host: Host = "127.0.0.1",
+    port: Port = 8787,
+    token_file: TokenFile = None,
+    allow_host: AllowHost = None,
+    allow_origin: AllowOrigin = None,
+    rate: Rate = 50.0,
+    db: Db = None,
+    json: Json = False,
+) -> None:
+    """Show runs, cases and questions in the browser, live.
+
+    Agents pull their work with MCP at /mcp; programs use /api/v1. Beyond this machine a token is
+    needed: 'interlock token create', --token-file or INTERLOCK_TOKEN. Ctrl-C stops it.
+    """
+    _check_packages()
+
+    import asyncio
+
+    from interlock_web.build import build_server
+    from interlock_web.sections import find_sections, tell_left_out
+    from interlock_web.server import format_address, open_socket, serve_until_signal
+
+    project = open_project(db)
+    sections, left_out = find_sections()
+    rules = _build_rules(
+        project, host, token_file, tuple(allow_host or ()), tuple(allow_origin or ()), sections
+    )
+    listening = open_socket(host, port)
+    server = build_server(
+        project,
+        lambda age: _make_worker(project, f"http-{os.getpid()}", since=time.time() - age),
+        sections,
+        left_out,
+        rate,
+        needs_token=rules.needs_token,
+    )
+
+    def say_ready() -> None:
+        tell_left_out(left_out)
+        _say_ready(format_address(listening), json=json)
+
+    raise typer.Exit(128 + asyncio.run(serve_until_signal(server, rules, listening, say_ready)))
+
+
+def _say_ready(where: str, *, json: bool) -> None:
+    from interlock_web.api.app import API_PATH
+    from interlock_web.server import HEALTH_PATH
+    from interlock_web.workers import MCP_PATH
+
+    if json:
+        paths = {"api": API_PATH, "mcp": MCP_PATH, "health": HEALTH_PATH}
+        echo_json({"url": where, **{name: where + path for name, path in paths.items()}})
+    else:
+        echo(f"open {where} in a browser; agents pull at {where}{MCP_PATH}; stop with Ctrl-C")
+    sys.stdout.flush()
+
+
+def _check_packages() -> None:
+    from importlib.util import find_spec
+
+    if missing := [each for each in ("litestar", "mcp", "uvicorn") if find_spec(each) is None]:
+        raise SourceError(f"this needs {' and '.join(missing)}: pip install 'interlock[web]'")
+
+
+def _build_rules(
+    project: "Project",
+    host: str,
+    token_file: Path | None,
+    hosts: tuple[str, ...],
+    origins: tuple[str, ...],
+    sections: "Mapping[str, Section]",
+) -> "AccessRules":
+    from interlock.api.tokens import read_tokens
+    from interlock_web.access import LOGIN_PATH, MIN_TOKEN_LENGTH, AccessRules, is_loopback
+    from interlock_web.assets import PATH
+    from interlock_web.callers import TokenChecker
+    from interlock_web.server import HEALTH_PATH
+
+    token = _read_token(token_file) if token_file else os.environ.get(TOKEN, "").strip()
+    if token and (len(token) < MIN_TOKEN_LENGTH or not token.isascii() or not token.isprintable()):
+        raise SourceError(f"a token has at least {MIN_TOKEN_LENGTH} plain characters")
+    is_local = is_loopback(host)
+    if not token and not is_local:
+        known = read_tokens(project)
+        if not any(each.describe_state(time.time()) == "valid" for each in known):
+            raise SourceError(
+                f"{host} can be reached from other machines: give a token with --token-file or "
+                f"{TOKEN}, or make one with 'interlock token create NAME'"
+            )
+    open_paths = (HEALTH_PATH, LOGIN_PATH, PATH)
+    named = tuple(name.lower() for name in (*hosts, host))
+    return AccessRules(
+        anywhere=not is_local,
+        hosts=named,
+        origins=origins,
+        token=token,
+        open_paths=open_paths,
+        body_limits={
+            path: most for each in sections.values() for path, most in each.body_limits.items()
+        },
+        find_caller=TokenChecker(project).find_caller,
+    )
+
+
+def _read_token(path: Path) -> str:
+    """The token in a file that only its owner can read."""
+    try:
+        with path.open("rb") as file:
+            found = os.fstat(file.fileno())
+            text = file.read(_LONGEST_TOKEN).decode().strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise SourceError(f"the token file {path} cannot be read: {error}") from None
+    if stat.S_IMODE(found.st_mode) & 0o077:
+        raise SourceError(f"others can read the token file {path}: chmod 600 {path}")
+    if not text:
+        raise SourceError(f"the token file {path} is empty")
+    return text
+
+
+@app.command()
+def mcp(
+    role: Annotated[
+        list[str] | None,
+        typer.Option("--role", metavar="ROLE", help="Take only work of this role; repeatable."),
+    ] = None,
+    db: Db = None,
+    json: Json = False,
+) -> None:
+    """Let an agent pull its work. An MCP server over stdin and stdout, started by its client.
+
+    With --json it serves nothing and prints the tools it has.
+    """
+    from interlock.carriers.mcp.messages import list_tool_specs
+
+    if json:
+        echo_json({"tools": list_tool_specs()})
+        return
+    from importlib.util import find_spec
+
+    if find_spec("mcp") is None:
+        raise SourceError("this needs the MCP SDK: pip install 'interlock[mcp]'")
+    from interlock.carriers.mcp.stdio import StdioTransport
+
+    since = time.time()
+    transport = StdioTransport(os.dup(0), os.dup(1))
+    os.dup2(2, 1)  # whatever prints by mistake must not break into the protocol
+    transport.open()
+    _serve_stdio(transport, db, tuple(role or ()), since)
+
+
+def _serve_stdio(transport: Any, db: str | None, roles: tuple[str, ...], since: float) -> None:
+    """All that takes its time to load, while the client is greeted."""
+    import asyncio
+
+    from interlock.carriers.mcp.server import serve_stdio
+
+    project = open_project(db)
+
+    async def work() -> None:
+        worker = _make_worker(project, str(os.getpid()), roles, since)
+        try:
+            await serve_stdio(worker, transport)
+        finally:
+            await worker.close()
+
+    asyncio.run(work())
+
+
+def _make_worker(
+    project: "Project", name: str, roles: tuple[str, ...] = (), since: float = 0.0
+) -> "Worker":
+    """A worker that pulls work from whoever hands it out, and knows when runs are over."""
+    import secrets
+
+    from interlock.carriers.mcp.socket import CoordinatorClient
+    from interlock.carriers.mcp.worker import Worker
+    from interlock.carriers.registry import pull_folder
+    from interlock.runtime.settings import open_query_broker
+    from interlock_calibrate.campaign import find_database
+
+    path = make_absolute(project.db)
+    client = CoordinatorClient(pull_folder(path), f"{name}-{secrets.token_hex(8)}")
+    queries = open_query_broker(path, project.settings.inbox)
+    runs = RunStatusReader(path, partial(find_database, state_folder(path)))
+    return Worker(client, queries, runs, roles, since)

@@ -1,0 +1,225 @@
+"""Whose processes are whose: how a workspace marks its own, and ends what a dead Interlock left.
+
+A tag in an agent's environment, which everything it starts inherits, names the workspace, the run
+and the dispatch, and has a nonce: two dispatches never share one. The owner is the process that
+supervises.
+
+Only processes are ended that carry a tag of this workspace and have lost their owner, or whose
+owner cannot be seen from here and whose run is over. A daemon that emptied its environment carries
+no tag, but still the mark of its agent, which tells the workspace and the owner. Never by name,
+never another user's, never what an Interlock that lives looks after. This process, its ancestors
+and those it started are always spared.
+"""
+
+import functools
+import os
+import re
+import signal
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Final
+
+import msgspec
+
+from interlock.carriers.background import tell_user
+from interlock.system.clock import Clock
+from interlock.system.errors import SourceError
+from interlock.system.process_table import (
+    HAS_PROC,
+    Process,
+    ProcessTable,
+    SeenProcess,
+    TagNames,
+    belongs_to,
+    find_ancestors,
+    find_descendants,
+    is_running,
+    list_processes,
+    parse_mark,
+    read_mark,
+    read_process,
+)
+from interlock.system.process_tree import KillReport, Survivor, kill_tree, send_signal
+
+TAG_VARIABLE = "INTERLOCK_TAG"
+PARENT_TAGS_VARIABLE = "INTERLOCK_TAGS_ABOVE"
+"""Tags of the agents inside which this Interlock itself runs, with spaces between."""
+OWNER_VARIABLE = "INTERLOCK_OWNER"
+TAGS = TagNames(TAG_VARIABLE, PARENT_TAGS_VARIABLE, OWNER_VARIABLE)
+_PART = r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}"
+_TAG = re.compile(rf"({_PART}):({_PART}):({_PART}):({_PART})\Z")
+
+
+class ProcessTag(msgspec.Struct, frozen=True, order=True):
+    workspace: str
+    run: str
+    dispatch: str
+    nonce: str
+
+    def __str__(self) -> str:
+        return f"{self.workspace}:{self.run}:{self.dispatch}:{self.nonce}"
+
+
+def read_tag(text: str) -> ProcessTag | None:
+    found = _TAG.match(text)
+    return ProcessTag(*found.groups()) if found else None
+
+
+def parse_tag(text: str) -> ProcessTag:
+    tag = read_tag(text)
+    if tag is None:
+        raise SourceError(f"{text!r} is not a tag; write workspace:run:dispatch:nonce")
+    return tag
+
+
+def describe_owner() -> str:
+    """This process, for a later Interlock: its id, its start and its namespace of process ids."""
+    me = read_process(os.getpid())
+    space = str(os.stat("/proc/self/ns/pid").st_ino) if HAS_PROC else "0"  # noqa: PTH116
+    return f"{os.getpid()}:{me.process.started if me else 0}:{space}"
+
+
+def build_tag_variables(tag: str, environ: Mapping[str, str]) -> dict[str, str]:
+    """What goes into an agent's environment. The tags above come from our own one."""
+    above = f"{environ.get(PARENT_TAGS_VARIABLE, '')} {environ.get(TAG_VARIABLE, '')}".split()
+    found = {TAG_VARIABLE: tag, OWNER_VARIABLE: describe_owner()}
+    return found | ({PARENT_TAGS_VARIABLE: " ".join(above)} if above else {})
+
+
+_MAX_NAMED: Final = 5
+"""Processes that are named to the user."""
+
+
+class OrphanReport(msgspec.Struct, frozen=True):
+    tags: tuple[ProcessTag, ...] = ()
+    """The dispatches of which something was found that had to end."""
+    left: tuple[Survivor, ...] = ()
+    remaining: tuple[Survivor, ...] = ()
+
+
+def no_run_is_over(tag: ProcessTag) -> bool:
+    return False
+
+
+async def cleanup_orphans(
+    workspace: str,
+    clock: Clock,
+    is_over: Callable[[ProcessTag], bool] = no_run_is_over,
+    grace: float = 5.0,
+) -> OrphanReport:
+    """End the orphans of a workspace, and tell the user. `is_over` is asked where nobody can tell
+    who looks after."""
+    tags: set[ProcessTag] = set()
+    over = functools.cache(is_over)
+    spared: set[Process] = set()
+
+    def stop_it(seen: SeenProcess) -> None:
+        if seen.process not in spared and is_orphan(seen, workspace, over):
+            send_signal(seen.process, signal.SIGSTOP)
+
+    async def find(stop: bool) -> dict[Process, SeenProcess]:
+        processes = list_processes(TAGS, stop_it) if stop else list_processes(TAGS)
+        spared.update(find_own_processes(processes))
+        found, orphaned = find_orphans(processes, workspace, over)
+        tags.update(orphaned)
+        return found
+
+    orphans = await find(False)
+    killed = await kill_tree(orphans, find, clock, grace) if orphans else KillReport()
+    if orphans:
+        names = ", ".join(
+            f"{seen.name} ({seen.process.pid})" for _, seen in sorted(orphans.items())[:_MAX_NAMED]
+        )
+        more = len(orphans) - _MAX_NAMED
+        tell_user(
+            f"ended {len(orphans)} process{'es' if len(orphans) > 1 else ''} that agents of an"
+            f" earlier Interlock had left: {names}{f' and {more} more' if more > 0 else ''}"
+        )
+    return OrphanReport(tuple(sorted(tags)), killed.left, killed.remaining)
+
+
+def find_orphans(
+    processes: ProcessTable, workspace: str, is_over: Callable[[ProcessTag], bool]
+) -> tuple[dict[Process, SeenProcess], set[ProcessTag]]:
+    """The processes to end, and the tags that they carry."""
+    spared = find_own_processes(processes)
+    roots: list[SeenProcess] = []
+    tags: set[ProcessTag] = set()
+    for seen in processes.values():
+        found = find_orphaned_tags(seen, workspace, is_over)
+        if seen.process not in spared and (found or has_orphaned_mark(seen, workspace)):
+            roots.append(seen)
+            tags |= found
+    orphans = [seen for seen in find_descendants(processes, roots) if seen.alive]
+    return {seen.process: seen for seen in orphans if seen.process not in spared}, tags
+
+
+def find_own_processes(processes: ProcessTable) -> set[Process]:
+    """This process, its ancestors, and all that it started itself."""
+    me = processes.get(os.getpid())
+    below = find_descendants(processes, [me] if me else [])
+    return find_ancestors(processes, os.getpid()) | {seen.process for seen in below}
+
+
+def find_orphaned_tags(
+    seen: SeenProcess, workspace: str, is_over: Callable[[ProcessTag], bool]
+) -> set[ProcessTag]:
+    """The tags of this workspace for which nobody looks after the process any more."""
+    tags = [tag for text in seen.tags if (tag := read_tag(text)) and tag.workspace == workspace]
+    alive = is_owner_alive(seen.owner) if tags else True
+    if alive:
+        return set()
+    # The owner that a process names is the owner of its own tag, the last one.
+    own = seen.tags[-1] if alive is False else ""
+    return {tag for tag in tags if is_over(tag) or str(tag) == own}
+
+
+def is_orphan(seen: SeenProcess, workspace: str, is_over: Callable[[ProcessTag], bool]) -> bool:
+    tags = find_orphaned_tags(seen, workspace, is_over)
+    return bool(tags) or has_orphaned_mark(seen, workspace)
+
+
+def has_orphaned_mark(seen: SeenProcess, workspace: str) -> bool:
+    """Whether it has no tags any more, and nobody looks after the agent that started it. Only in
+    our own namespace of process ids: elsewhere a number names somebody else."""
+    if seen.tags or not seen.alive:
+        return False
+    mark = parse_mark(read_mark(seen.process.pid))
+    if mark is None or not belongs_to(mark, workspace):
+        return False
+    owner = read_process(mark.owner)
+    if owner is not None and owner.alive and owner.process.started <= seen.process.started:
+        return False
+    with suppress(OSError):
+        spaces = [os.stat(f"/proc/{pid}/ns/pid").st_ino for pid in ("self", seen.process.pid)]  # noqa: PTH116
+        return spaces[0] == spaces[1]
+    return False
+
+
+def is_owner_alive(text: str) -> bool | None:
+    """None where we cannot see: an owner in another namespace of process ids, or none at all."""
+    parts = text.split(":")
+    if len(parts) != 3 or not parts[0].isdecimal() or parts[2] != describe_owner().split(":")[2]:
+        return None
+    return is_running(int(parts[0]), parts[1])
+
+
+class WorkspaceOwner(msgspec.Struct, frozen=True):
+    """A workspace, as its processes know it."""
+
+    workspace: str
+    is_over: Callable[[ProcessTag], bool] = no_run_is_over
+    """Asked of runs whose owner cannot be seen from here."""
+
+    def make_tag(self, run_id: int, dispatch_id: int, nonce: str) -> str:
+        return str(ProcessTag(self.workspace, str(run_id), str(dispatch_id), nonce))
+
+    async def cleanup_orphans(self, clock: Clock, grace: float) -> OrphanReport:
+        """End what an Interlock that is no more left behind."""
+        if self is NO_WORKSPACE:
+            return OrphanReport()
+        return await cleanup_orphans(self.workspace, clock, self.is_over, grace)
+
+
+NO_WORKSPACE: Final = WorkspaceOwner("exec")
+"""Of no workspace: what was left behind cannot be told from what others need."""

@@ -1,0 +1,490 @@
+"""One agent's process under supervision: started, read, timed, and ended with all it started.
+
+`ProcessFamily` is a started process with everything that descends from it. `AgentProcess` runs a
+`ProcessSpec` in a session of its own, hands every line to a reader, ends it when one of its five
+timeouts expires, and reports how it ended, and by whom. It does not judge the answer: an exit code
+proves nothing either way.
+"""
+
+import asyncio
+import fcntl
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Coroutine, Mapping
+from contextlib import ExitStack, suppress
+from math import inf, isinf
+from pathlib import Path
+from subprocess import Popen
+from typing import Any, Final, Literal, TypeVar
+
+import msgspec
+
+from interlock.carriers.cli.health import AgentHealth, HealthFacts, assess_health, collect_facts
+from interlock.carriers.cli.ownership import TAGS, build_tag_variables, parse_tag
+from interlock.carriers.cli.timeouts import ClockName, LineReader, Timeouts, TimeoutWatch
+from interlock.system.clock import Clock
+from interlock.system.errors import SourceError
+from interlock.system.process_table import (
+    OnProcess,
+    Process,
+    ProcessSnapshot,
+    ProcessTable,
+    SeenProcess,
+    choose_mark,
+    find_ancestors,
+    find_relatives,
+    list_processes,
+    read_mark,
+    read_process,
+    set_mark,
+)
+from interlock.system.process_tree import (
+    HAS_HANDLES,
+    LONGEST,
+    KillReport,
+    LineSplitter,
+    OutputLine,
+    PipeReader,
+    PipeWriter,
+    ProcessExit,
+    Survivor,
+    kill_group,
+    kill_tree,
+    send_signal,
+)
+
+PIPE_SIZE: Final = 512 * 1024
+"""Bytes an agent may be ahead of us. A hundred such pipes stay under what Linux grants a user."""
+
+
+NOT_STARTED = assess_health(HealthFacts(age=0.0, stream_age=0.0, has_spoken=False, silence=0.0))
+"""How an agent stands that has no process yet."""
+
+
+class ProcessSpec(msgspec.Struct, frozen=True):
+    """What to start. `env` is the whole environment; only our tag is added to it."""
+
+    argv: tuple[str, ...]
+    stdin: bytes
+    cwd: Path
+    env: Mapping[str, str]
+    tag: str
+
+
+def start_process(spec: ProcessSpec, tags: Mapping[str, str]) -> "Popen[bytes]":
+    """Start it with these tags in its environment; SourceError if it cannot be started."""
+    if not spec.argv:
+        raise SourceError("there is no command to start")
+    try:
+        child = Popen(  # noqa: S603 - a list of words, never a shell's line
+            spec.argv,
+            bufsize=0,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd=spec.cwd,
+            env={**spec.env, **tags},
+            start_new_session=True,
+        )
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else str(error)
+        if not spec.cwd.is_dir():
+            why = f"its work folder {str(spec.cwd)!r} does not exist"
+        raise SourceError(f"{spec.argv[0]!r} cannot be started: {why}") from error
+    # A daemon may empty its environment and leave its session and its parents: only what is set
+    # before it is born stays with it. Not by preexec_fn, which copies the memory map of a large
+    # process at every start; an agent has not read its prompt yet.
+    set_mark(child.pid, choose_mark(parse_tag(spec.tag).workspace, spec.tag))
+    # Claude Code exits without waiting for its reader: what does not fit into the pipe is lost,
+    # and its result comes last. Where the system grants no more, the usual size must do.
+    with suppress(OSError, AttributeError):
+        fcntl.fcntl(child.stdout or -1, fcntl.F_SETPIPE_SZ, PIPE_SIZE)
+    return child
+
+
+class ProcessFamily:
+    """A process that was started, and all that descends from it: found, watched and ended."""
+
+    def __init__(
+        self,
+        spec: ProcessSpec,
+        snapshot: ProcessSnapshot,
+        on_exit: Callable[[], None],
+        attach: Callable[["Popen[bytes]", ExitStack], None],
+        close_pipes: Callable[[], None],
+    ) -> None:
+        """Start it; `attach` takes its pipes. SourceError if it cannot be started or watched."""
+        self._tag = spec.tag
+        self._mark = choose_mark(parse_tag(spec.tag).workspace, spec.tag)
+        self._snapshot = snapshot
+        self._close_pipes = close_pipes
+        self._known: set[Process] = set()
+        self._last_cpu: tuple[float, float] | None = None
+        tags = build_tag_variables(spec.tag, os.environ)
+        child = start_process(spec, tags)
+        with ExitStack() as undo:
+            undo.callback(_kill_unwatched, child)
+            try:
+                seen = read_process(child.pid)
+                self.leader = seen.process if seen else Process(child.pid, 0)
+                self.exit = ProcessExit(child, on_exit)
+                undo.callback(self.exit.detach)
+                attach(child, undo)
+            except OSError as error:
+                raise SourceError(
+                    f"{spec.argv[0]!r} cannot be watched: {error.strerror}; "
+                    "run fewer agents at once"
+                ) from error
+            undo.pop_all()
+
+    def select(self, processes: ProcessTable) -> dict[Process, SeenProcess]:
+        """Its members that live. They are remembered: one that sheds its tag and its parents stays
+        known; one that did so before it was ever seen is known by its mark."""
+        found = find_relatives(processes, self._tag, self.leader, self._known)
+        marked = {
+            seen.process
+            for seen in processes.values()
+            if seen.process not in found and seen.alive
+            if seen.process.started >= self.leader.started
+            if read_mark(seen.process.pid) == self._mark
+        }
+        if marked:
+            known = self._known | marked
+            found = find_relatives(processes, self._tag, self.leader, known)
+        for process in find_ancestors(processes, os.getpid()):
+            found.pop(process, None)
+        self._known = set(found)
+        return found
+
+    def read_health(
+        self,
+        watch: TimeoutWatch,
+        now: float,
+        wall: float,
+        processes: ProcessTable | None,
+        *,
+        is_mute: bool,
+    ) -> AgentHealth:
+        """How it stands. Pass one table of processes when asking many agents."""
+        members = self.select(list_processes(TAGS) if processes is None else processes)
+        leader = members.get(self.leader)
+        return assess_health(
+            collect_facts(
+                watch,
+                now,
+                wall,
+                state=leader.state if leader else "",
+                cpu_share=self._measure_cpu_share(now, sum(seen.cpu for seen in members.values())),
+                children=len(members) - (leader is not None),
+                is_mute=is_mute,
+            )
+        )
+
+    def _measure_cpu_share(self, now: float, cpu: float) -> float | None:
+        before, self._last_cpu = self._last_cpu, (now, cpu)
+        if before is None or now <= before[0]:
+            return None
+        return max(0.0, cpu - before[1]) / (now - before[0])
+
+    async def kill(
+        self, members: dict[Process, SeenProcess], clock: Clock, grace: float
+    ) -> KillReport:
+        """End these and all that are found meanwhile."""
+        group = self.leader.pid if HAS_HANDLES else None
+        return await kill_tree(members, self._find, clock, grace, group)
+
+    async def list_processes(self, on_sight: OnProcess | None = None) -> ProcessTable:
+        """With too many open files nobody can look around: then the pipes are closed before their
+        time, and what it writes when it is ended is lost."""
+        try:
+            return await self._snapshot.take(on_sight)
+        except OSError:
+            self._close_pipes()
+            return await self._snapshot.take(on_sight)
+
+    async def _find(self, stop: bool) -> dict[Process, SeenProcess]:
+        return self.select(await self.list_processes(self._suspend if stop else None))
+
+    def _suspend(self, seen: SeenProcess) -> None:
+        if self._tag in seen.tags and seen.process.pid != os.getpid():
+            send_signal(seen.process, signal.SIGSTOP)
+
+
+def _kill_unwatched(child: "Popen[bytes]") -> None:
+    """End one that was started but cannot be watched, with what it has started so far."""
+    kill_group(child.pid)
+    for pipe in (child.stdin, child.stdout, child.stderr):
+        if pipe is not None:
+            pipe.close()
+    child.wait()
+
+
+EndedBy = Literal["itself", "us"] | ClockName
+
+
+class ProcessEnd(msgspec.Struct, frozen=True, kw_only=True):
+    """How it ended. Times are those of the clock that was given."""
+
+    exit_code: int | None
+    """Negative for a signal. None: it hangs in the kernel and cannot be waited for."""
+    by: EndedBy
+    started_at: float
+    ended_at: float
+    first_byte_at: float | None = None
+    result_at: float | None = None
+    """When the reader last saw a result that counts."""
+    signalled_at: float | None = None
+    """When we first sent it, or what it left behind, a signal: what came later does not count."""
+    stderr: bytes = b""
+    """The last 16 KB of it, before our own signal."""
+    lines: int = 0
+    cut_lines: int = 0
+    stdout_bytes: int = 0
+    open_tools: tuple[str, ...] = ()
+    left: tuple[Survivor, ...] = ()
+    """What it left running, or was ended with it: everything but the agent itself."""
+    remaining: tuple[Survivor, ...] = ()
+    """What lives although it was killed. Empty, unless the kernel holds it."""
+    slept: float = 0.0
+    last: AgentHealth
+    """How it stood in the moment before it ended or was ended."""
+
+
+def describe_end(ended: ProcessEnd, timeouts: Timeouts) -> str:
+    """One sentence for a person, without judging the answer."""
+    if ended.by == "itself":
+        return describe_exit(ended.exit_code)
+    if ended.by == "us":
+        return "it was stopped"
+    return _TIMEOUT_SENTENCES[ended.by].format(seconds=f"{getattr(timeouts, ended.by):g}")
+
+
+def describe_exit(code: int | None) -> str:
+    if code is None:
+        return "its exit code is not known"
+    return f"exit code {code}" if code >= 0 else f"killed by signal {-code}"
+
+
+_TIMEOUT_SENTENCES: dict[ClockName, str] = {
+    "first_byte": "it said nothing within {seconds} s of its start and was ended",
+    "silence": "it was silent for {seconds} s and was ended",
+    "after_result": "it gave its result, did not exit within {seconds} s and was ended",
+    "tool": "a tool was open and it was silent for {seconds} s; it was ended",
+    "wall": "it ran for {seconds} s and was ended",
+}
+
+
+T = TypeVar("T")
+_STDERR_TAIL = 16 * 1024
+
+
+class AgentProcess:
+    """One process from its start to its end; `stop` and `read_health` work while `run` is awaited.
+
+    A reader may call `stop`. Agents that share a `snapshot` share what it costs to look around.
+    """
+
+    def __init__(
+        self,
+        spec: ProcessSpec,
+        timeouts: Timeouts,
+        reader: LineReader,
+        clock: Clock,
+        *,
+        wall: Callable[[], float] = time.time,
+        max_line: int = LONGEST,
+        max_stdout: float = inf,
+        snapshot: ProcessSnapshot | None = None,
+    ) -> None:
+        self._spec = spec
+        self._reader = reader
+        self._clock = clock
+        self._wall = wall
+        self._watch = TimeoutWatch(timeouts, clock.now(), wall())
+        self._lines = LineSplitter(max_line)
+        self._snapshot = snapshot or ProcessSnapshot(TAGS)
+        self._stdout_bytes = 0
+        self._max_stdout = max_stdout
+        self._stderr = b""
+        self._signalled_at: float | None = None
+        self._stopped = False
+        self._timer: Callable[[], None] = _do_nothing
+        self._timer_due = inf
+        self._family: ProcessFamily | None = None
+        self._failure: Exception | None = None
+        self._ended_by: asyncio.Future[EndedBy] | None = None
+        self._stdout_pipe: PipeReader
+        self._stderr_pipe: PipeReader
+        self._stdin_pipe: PipeWriter
+
+    async def run(self) -> ProcessEnd:
+        """Start it, watch it, end it. Cancelled, it ends the agent first."""
+        if self._stopped:
+            return self._build_end("us", None, KillReport(), NOT_STARTED)
+        self._ended_by = asyncio.get_running_loop().create_future()
+        family = self._family = ProcessFamily(
+            self._spec, self._snapshot, self._on_exit, self._attach, self._close_pipes
+        )
+        self._watch = TimeoutWatch(self._watch.timeouts, self._clock.now(), self._wall())
+        self._set_timer()
+        try:
+            by = await self._ended_by
+        except asyncio.CancelledError:
+            await _run_to_end(self._finish(family, "us"))
+            raise
+        ended = await _run_to_end(self._finish(family, by))
+        if self._failure is not None:
+            raise self._failure
+        return ended
+
+    def stop(self) -> None:
+        """End it: by us. Harmless before the start, at any time, and again."""
+        self._stopped = True
+        self._end_by("us")
+
+    @property
+    def process(self) -> Process | None:
+        return self._family.leader if self._family else None
+
+    def read_health(self, processes: ProcessTable | None = None) -> AgentHealth:
+        """How it stands now. Pass one table of processes when asking many agents."""
+        if self._family is None:
+            return NOT_STARTED
+        is_mute = not self._stdout_pipe.is_open
+        now, wall = self._clock.now(), self._wall()
+        return self._family.read_health(self._watch, now, wall, processes, is_mute=is_mute)
+
+    def _attach(self, child: "Popen[bytes]", undo: ExitStack) -> None:
+        self._stdout_pipe = PipeReader(child.stdout, self._on_stdout)
+        undo.callback(self._stdout_pipe.close)
+        self._stderr_pipe = PipeReader(child.stderr, self._on_stderr)
+        undo.callback(self._stderr_pipe.close)
+        self._stdin_pipe = PipeWriter(child.stdin)
+        self._stdin_pipe.write(self._spec.stdin)
+        self._stdin_pipe.finish()
+
+    def _on_stdout(self, data: bytes) -> None:
+        self._stdout_bytes += len(data)
+        late = self._signalled_at is not None
+        if not late:
+            self._watch.note_stdout(self._clock.now())
+        self._read_lines(self._lines.feed(data, late))
+        if self._stdout_bytes > self._max_stdout:
+            self._end_by("us")
+
+    def _read_lines(self, lines: list[OutputLine]) -> None:
+        """A reader that fails ends the agent; its error is raised when all is cleared away."""
+        if self._failure is not None:
+            return
+        try:
+            for line in lines:
+                for sign in self._reader(line):
+                    if not line.late:
+                        self._watch.note_sign(sign, self._clock.now())
+        except Exception as error:
+            self._failure = error
+            self._end_by("us")
+        self._set_timer()
+
+    def _on_stderr(self, data: bytes) -> None:
+        if self._signalled_at is None:
+            self._stderr = (self._stderr + data[-_STDERR_TAIL:])[-_STDERR_TAIL:]
+            self._watch.note_stderr(self._clock.now())
+
+    def _set_timer(self) -> None:
+        """Only ever to an earlier time: one that rings too early looks again."""
+        due = self._watch.next_due().when
+        if self._signalled_at is None and due < self._timer_due and not isinf(due):
+            self._timer()
+            self._timer_due = due
+            self._timer = self._clock.call_at(due, self._on_timer)
+
+    def _on_timer(self) -> None:
+        self._timer_due = inf
+        if self._signalled_at is not None or self._family is None:
+            return
+        self._drain_pipes()
+        self._watch.check_suspend(self._clock.now(), self._wall())
+        due = self._watch.next_due()
+        if self._clock.now() < due.when:
+            self._set_timer()
+        elif self._family.exit.has_exited:
+            self._end_by("itself")
+        else:
+            self._end_by(due.name)
+
+    def _on_exit(self) -> None:
+        self._drain_pipes()
+        self._end_by("itself")
+
+    def _drain_pipes(self) -> None:
+        """Read what was written before we act, also if the loop had no time yet to read it."""
+        self._stdout_pipe.drain()
+        self._stderr_pipe.drain()
+
+    def _end_by(self, by: EndedBy) -> None:
+        if self._ended_by is not None and not self._ended_by.done():
+            self._ended_by.set_result(by)
+
+    async def _finish(self, family: ProcessFamily, by: EndedBy) -> ProcessEnd:
+        self._timer()
+        processes = await family.list_processes()
+        self._drain_pipes()
+        last = self.read_health(processes)
+        members = family.select(processes)
+        killed = KillReport()
+        if members:
+            self._signalled_at = self._clock.now()
+            killed = await family.kill(members, self._clock, self._watch.timeouts.grace)
+        self._close_pipes()
+        self._read_lines(self._lines.end(late=self._signalled_at is not None))
+        return self._build_end(by, family.exit.reap(), killed, last)
+
+    def _close_pipes(self) -> None:
+        self._drain_pipes()
+        self._stdin_pipe.close()
+        self._stdout_pipe.close()
+        self._stderr_pipe.close()
+        if self._family is not None:
+            self._family.exit.detach()
+
+    def _build_end(
+        self, by: EndedBy, exit_code: int | None, killed: KillReport, last: AgentHealth
+    ) -> ProcessEnd:
+        watch = self._watch
+        pid = self.process.pid if self.process else 0
+        return ProcessEnd(
+            exit_code=exit_code,
+            by=by,
+            started_at=watch.started,
+            ended_at=self._clock.now(),
+            first_byte_at=watch.first_byte_at,
+            result_at=watch.result_at,
+            signalled_at=self._signalled_at,
+            stderr=self._stderr,
+            lines=self._lines.count,
+            cut_lines=self._lines.cut,
+            stdout_bytes=self._stdout_bytes,
+            open_tools=tuple(watch.tools),
+            left=tuple(each for each in killed.left if each.pid != pid),
+            remaining=killed.remaining,
+            slept=watch.slept,
+            last=last,
+        )
+
+
+async def _run_to_end(work: Coroutine[Any, Any, T]) -> T:
+    """Done to its end, also if whoever waits for it is cancelled."""
+    task = asyncio.ensure_future(work)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        if not task.done():
+            await asyncio.wait([task])
+        raise
+
+
+def _do_nothing() -> None:
+    return None

@@ -1,0 +1,158 @@
+"""The mail of runs: answers at gates, questions of agents, and the replies.
+
+Messages are rows of the table `mail`. They have a name, are written whole, and only once: the first
+of a name counts. They can be left while a run works on the database, which looks for them a few
+times a second. The system says who left a message: the user of the process, or of the server.
+"""
+
+import os
+import pwd
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from interlock.journal.address import DatabaseAddress, PostgresAddress
+from interlock.journal.connection import ERRORS
+from interlock.journal.database import explain_errors, open_reader, write_beside
+from interlock.journal.ownership import CHANNEL
+from interlock.system.errors import NoDatabaseError
+
+if TYPE_CHECKING:
+    from interlock_cluster.postgres import PostgresConnection
+
+_RECENT = 2.0
+"""Seconds; far longer than the times of files are coarse."""
+_PUT = (
+    "insert into mail (box, name, body, run_id, at, written_by) values (?, ?, ?, ?, ?, ?)"
+    " on conflict do nothing"
+)
+_PUT_ON_SERVER = (
+    "insert into mail (box, name, body, run_id, at) values (?, ?, ?, ?, ?) on conflict do nothing"
+)
+
+
+class MessageName(msgspec.Struct, frozen=True):
+    """A message's name, and a stamp that differs when another message takes it."""
+
+    name: str
+    stamp: float
+
+
+class Message(msgspec.Struct, frozen=True):
+    """A message's text, and the user who left it."""
+
+    body: bytes
+    written_by: str
+    is_cut: bool
+    """True if there is more of it than was asked for."""
+
+
+class Mailbox:
+    """The messages of one kind about all runs of a database."""
+
+    def __init__(self, db: DatabaseAddress, box: str) -> None:
+        self._db = db
+        self._box = box
+        self._server: PostgresConnection | None = None
+        self._looked_at: tuple[object, ...] | None = None
+        self._names: list[MessageName] = []
+
+    def __del__(self) -> None:
+        if self._server is not None:
+            self._server.close()
+
+    def put(self, name: str, body: bytes, run_id: int | None = None) -> bool:
+        """Leave a message for that run; return False if there is one of that name."""
+        return bool(self.put_all({name: body}, run_id))
+
+    def put_all(self, bodies: Mapping[str, bytes], run_id: int | None = None) -> list[str]:
+        """Leave messages for that run, by their names; return the names that were free."""
+        on_server = not isinstance(self._db, Path)
+        put = _PUT_ON_SERVER if on_server else _PUT
+        user = () if on_server else (_find_user(),)
+        with write_beside(self._db) as raw:
+            found = [
+                name
+                for name, body in bodies.items()
+                if raw.execute(put, (self._box, name, body, run_id, time.time(), *user)).rowcount
+            ]
+            if found and on_server:
+                raw.execute("select pg_notify(?, ?)", (CHANNEL, str(run_id or "")))
+        return found
+
+    def find(self, name: str, most: int) -> Message | None:
+        """Return the message with at most so many bytes of its body, or None if it is not there."""
+        rows = self._read(
+            "select substr(body, 1, ?), written_by, length(body) from mail"
+            " where box = ? and name = ?",
+            *(most, self._box, name),
+        )
+        for body, written_by, length in rows:
+            return Message(bytes(body or b""), written_by, length > most)
+        return None
+
+    def list_names(self) -> list[MessageName]:
+        """Return all messages, by name. Cheap while nobody writes to a SQLite file."""
+        now = _stat(self._db) if isinstance(self._db, Path) else None
+        if now is None or now != self._looked_at:
+            query = "select name, at from mail where box = ? order by name"
+            self._names = [MessageName(*row) for row in self._read(query, self._box)]
+            self._looked_at = now
+        return self._names
+
+    def remove(self, name: str) -> None:
+        """Take a message out, if it is there."""
+        if self.find(name, 0) is not None:
+            with write_beside(self._db) as raw:
+                raw.execute("delete from mail where box = ? and name = ?", (self._box, name))
+
+    def _read(self, sql: str, *parameters: object) -> list[Any]:
+        if not isinstance(self._db, Path):
+            return self._read_server(self._db, sql, *parameters)
+        try:
+            with open_reader(self._db) as connection:
+                return connection.raw.execute(sql, parameters).fetchall()
+        except NoDatabaseError:
+            return []
+
+    def _read_server(self, address: PostgresAddress, sql: str, *parameters: object) -> list[Any]:
+        """Read over a connection that is kept; one that broke in the meantime is made anew."""
+        with explain_errors(address):
+            if self._server is not None:
+                try:
+                    return self._server.execute(sql, parameters).fetchall()
+                except ERRORS:
+                    if not self._server.driver.closed:
+                        raise
+                self._server.close()
+            from interlock_cluster.postgres import open_driver
+
+            self._server = open_driver(address)
+            return self._server.execute(sql, parameters).fetchall()
+
+
+def _stat(path: Path) -> tuple[object, ...] | None:
+    """Return what differs after a change of a SQLite file and its log; None if that is not certain,
+    because one was changed a moment ago and may change again at what is the same time to it."""
+    found = []
+    for file in (path, path.with_name(f"{path.name}-wal")):
+        try:
+            about = file.stat()
+        except OSError:
+            found.append((0, 0, 0))
+            continue
+        if abs(time.time() - about.st_mtime) < _RECENT:
+            return None
+        found.append((about.st_ino, about.st_size, about.st_mtime_ns))
+    return tuple(found)
+
+
+def _find_user() -> str:
+    """Return the user that the process runs as, whatever its environment says."""
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:
+        return f"user {os.geteuid()}"

@@ -1,0 +1,340 @@
+"""Who works on a run: one process at a time, under an epoch that rises whenever a run is taken.
+
+A SQLite file has one writer, whose lock dies with its process; a run's row in `owners` only records
+it. On PostgreSQL that row is the rule. Whoever takes a run raises its epoch, and every transaction
+of a turn first locks the row and looks whether owner and epoch are still its own: a process that
+was stopped or cut off and comes back can write nothing. It owns the run while its lease lasts, in
+the database's own time; a thread with a connection of its own renews it. A process that could not
+renew for a while starts nothing new, and the others take the run when the lease is over.
+"""
+
+import os
+import socket
+import sys
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from interlock.journal.address import DatabaseAddress, PostgresAddress
+from interlock.journal.connection import (
+    ERRORS,
+    Connection,
+    RawConnection,
+    find_server,
+    raw_connection,
+    transaction,
+)
+from interlock.system.errors import StateError, StoreError
+
+if TYPE_CHECKING:
+    from interlock_cluster.postgres import PostgresConnection
+
+LEASE = 7.0
+"""Seconds for which a run is owned without a word: with the looks of others, less than ten pass
+between the death of a coordinator and the next one's first turn."""
+RENEW = 2.0
+SURE = 5.0
+"""Seconds without a renewal after which nothing new is started."""
+_LOOK = 0.1
+CHANNEL = "interlock"
+"""The channel on which listeners hear that a run was given back, or got an answer."""
+_NEW = "insert into owners values (?, 0, null, '', '', 0, '', 0.0, 0.0)"
+_CHECK = "select 1 from owners where run_id = ? and owner = ? and epoch = ? for no key update"
+_TAKE = """
+update owners set epoch = epoch + 1, owner = ?, name = ?, host = ?, pid = ?, command = ?,
+  since = extract(epoch from clock_timestamp()),
+  lease_until = extract(epoch from clock_timestamp()) + ?
+where run_id = (
+  select o.run_id from owners o where o.run_id = ?
+    and (o.owner is null or o.lease_until < extract(epoch from clock_timestamp()))
+  for update
+) returning epoch, run_id"""
+_TAKE_DUE = """
+update owners set epoch = epoch + 1, owner = ?, name = ?, host = ?, pid = ?, command = ?,
+  since = extract(epoch from clock_timestamp()),
+  lease_until = extract(epoch from clock_timestamp()) + ?
+where run_id = (
+  select o.run_id from owners o join runs r on r.run_id = o.run_id
+  where not o.run_id = any(?)
+    and (o.owner is null or o.lease_until < extract(epoch from clock_timestamp()))
+    and (
+      r.status = 'running'
+      or r.status in ('waiting', 'budget')
+        and exists (select 1 from mail m where m.run_id = r.run_id)
+      or r.status = 'rate-limited'
+        and (select max(p.until) from pauses p where p.run_id = r.run_id)
+          < extract(epoch from clock_timestamp())
+    )
+  order by o.lease_until, o.run_id limit 1
+  for update of o skip locked
+) returning epoch, run_id"""
+_RENEW = (
+    "update owners set lease_until = extract(epoch from clock_timestamp()) + ?"
+    " where run_id = ? and owner = ? and epoch = ?"
+)
+_RELEASE = (
+    "update owners set owner = null, lease_until = 0.0 where run_id = ? and owner = ? and epoch = ?"
+)
+_ALIVE = (
+    "select run_id, pid, host, command, name from owners where owner is not null"
+    " and lease_until >= extract(epoch from clock_timestamp()) order by since desc"
+)
+
+
+class StaleEpochError(StateError):
+    """Another coordinator works on the run now."""
+
+
+class Writer(msgspec.Struct, frozen=True):
+    """The process that works on a run, or holds a database."""
+
+    pid: int
+    host: str
+    command: str
+    name: str = ""
+
+    def __str__(self) -> str:
+        called = f"{self.name}, " if self.name else ""
+        return f"{called}process {self.pid} on {self.host} ({self.command})"
+
+
+def describe_self(name: str = "") -> Writer:
+    """This process, for others who find it at work."""
+    command = " ".join([Path(sys.argv[0]).name, *sys.argv[1:3]])
+    return Writer(os.getpid(), socket.gethostname(), command, name)
+
+
+class Ownership:
+    """A run that is ours, until another takes it."""
+
+    def __init__(self, run_id: int, owner: str, epoch: int, *, leased: bool) -> None:
+        self.run_id = run_id
+        self.owner = owner
+        self.epoch = epoch
+        self.changed: Callable[[], None] = lambda: None
+        """Called from another thread when the lease is lost, in doubt, or sure again."""
+        self._leased = leased
+        self._lost = threading.Event()
+        self._renewed_at = time.monotonic()
+
+    def check(self, raw: RawConnection) -> None:
+        """Lock the run for the transaction that has begun; StaleEpochError if it is not ours."""
+        if self._leased and raw.execute(_CHECK, self._key).fetchone() is None:
+            self._lost.set()
+            self.raise_if_lost()
+
+    def raise_if_lost(self) -> None:
+        if self._lost.is_set():
+            raise StaleEpochError(
+                f"run {self.run_id} was taken over by another coordinator; this one has stopped "
+                "and wrote nothing more"
+            )
+
+    @property
+    def is_sure(self) -> bool:
+        """Return whether new work may be started: nobody else can own the run by now."""
+        return not self._leased or time.monotonic() - self._renewed_at < SURE
+
+    @property
+    def _key(self) -> tuple[int, str, int]:
+        return (self.run_id, self.owner, self.epoch)
+
+    def renew(self, server: "PostgresConnection") -> bool:
+        """Extend the lease; False if another has the run."""
+        begun = time.monotonic()
+        if server.execute(_RENEW, (LEASE, *self._key)).rowcount == 0:
+            self._lost.set()
+            self.changed()
+            return False
+        # Asked at the end: whoever found it unsure while this took its time is waiting.
+        was_sure = self.is_sure
+        self._renewed_at = begun
+        if not was_sure:
+            self.changed()
+        return True
+
+    def release(self, raw: RawConnection) -> None:
+        """Give the run back, so that others need not wait for the end of the lease."""
+        if self._leased and not self._lost.is_set():
+            raw.execute(_RELEASE, self._key)
+            raw.execute("select pg_notify(?, ?)", (CHANNEL, str(self.run_id)))
+
+
+def insert_owner(raw: RawConnection, run_id: int) -> None:
+    """The row of a new run, which nobody works on yet; belongs inside the run's transaction."""
+    raw.execute(_NEW, (run_id,))
+
+
+@contextmanager
+def own_run(
+    connection: Connection, run_id: int, claimed: Ownership | None = None, name: str = ""
+) -> Iterator[Ownership]:
+    """Own a run: one that was `claimed` before, or now; StoreError with the name of whoever else
+    does."""
+    raw = raw_connection(connection)
+    if find_server(raw) is None:
+        yield _note_owner(connection, run_id)
+        return
+    ownership = claimed or _take_run(raw, run_id, name)
+    try:
+        with _keep_renewed(connection, ownership):
+            yield ownership
+    finally:
+        try:
+            raw.rollback()
+            ownership.release(raw)
+        except ERRORS:
+            pass  # the lease ends by itself
+
+
+def claim_due_run(
+    connection: Connection, name: str, apart_from: Sequence[int] = ()
+) -> Ownership | None:
+    """Take a run that nobody works on and that has something to do; None if there is none."""
+    raw = raw_connection(connection)
+    return _take(raw, _TAKE_DUE, list(apart_from), name)
+
+
+def check_free(connection: Connection, run_id: int, claimed: Ownership | None = None) -> None:
+    """StoreError if somebody else works on the run, whoever that is. Whoever died is waited for."""
+    raw = raw_connection(connection)
+    if find_server(raw) is not None and claimed is None:
+        _wait_for_dead(raw, run_id)
+
+
+def leave_to_coordinators(connection: Connection, run_id: int, at: float) -> None:
+    """Let whichever coordinator comes first take the run."""
+    with transaction(connection) as raw:
+        raw.execute(
+            "update runs set status = 'running', changed_at = ? where run_id = ?", (at, run_id)
+        )
+    raw.execute("select pg_notify(?, ?)", (CHANNEL, str(run_id)))
+
+
+def _take_run(raw: RawConnection, run_id: int, name: str) -> Ownership:
+    found = _take(raw, _TAKE, run_id, name)
+    if found is None:
+        _wait_for_dead(raw, run_id)
+        found = _take(raw, _TAKE, run_id, name)
+    if found is None:
+        raise StoreError(f"run {run_id} has just been taken by another; 'interlock runs' lists all")
+    return found
+
+
+def _wait_for_dead(raw: RawConnection, run_id: int) -> None:
+    """Return when nobody owns the run any more; StoreError as soon as its owner renews the lease.
+    An owner that was killed a moment ago does not."""
+    query = "select lease_until from owners where run_id = ?"
+    first = None
+    while who := _read_alive(raw).get(run_id):
+        (lease,) = raw.execute(query, (run_id,)).fetchone()
+        first = lease if first is None else first
+        if lease != first:
+            raise StoreError(
+                f"run {run_id} is worked on by {who}; wait for it, or 'interlock stop' it"
+            )
+        time.sleep(_LOOK)
+
+
+def _take(raw: RawConnection, statement: str, wanted: Any, name: str) -> Ownership | None:
+    owner, me = uuid.uuid4().hex, describe_self(name)
+    row = raw.execute(
+        statement, (owner, me.name, me.host, me.pid, me.command, LEASE, wanted)
+    ).fetchone()
+    return None if row is None else Ownership(row[1], owner, row[0], leased=True)
+
+
+def _note_owner(connection: Connection, run_id: int) -> Ownership:
+    """Own a run of a SQLite file, whose one writer owns all of them; the epoch is only noted."""
+    owner, me, now = uuid.uuid4().hex, describe_self(), time.time()
+    with transaction(connection) as raw:
+        row = raw.execute(
+            "update owners set epoch = epoch + 1, owner = ?, name = '', host = ?, pid = ?,"
+            " command = ?, since = ? where run_id = ? returning epoch",
+            (owner, me.host, me.pid, me.command, now, run_id),
+        ).fetchone()
+    return Ownership(run_id, owner, row[0] if row else 0, leased=False)
+
+
+@contextmanager
+def _keep_renewed(connection: Connection, ownership: Ownership) -> Iterator[None]:
+    """Renew the lease meanwhile, in a thread with a connection of its own: neither a long turn nor
+    a full pool keeps it waiting."""
+    from interlock_cluster.postgres import open_driver, server_connection
+
+    address = server_connection(connection).address
+    over = threading.Event()
+
+    def keep() -> None:
+        server: PostgresConnection | None = None
+        while not over.wait(RENEW):
+            was_sure = ownership.is_sure
+            try:
+                server = server or open_driver(address)
+                if not ownership.renew(server):
+                    break
+            except (*ERRORS, StoreError):
+                if server is not None:
+                    server.close()
+                    server = None
+            if was_sure and not ownership.is_sure:
+                ownership.changed()
+        if server is not None:
+            server.close()
+
+    thread = threading.Thread(target=keep, name=f"lease of run {ownership.run_id}", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+class Writers(msgspec.Struct, frozen=True):
+    """The processes at work on a database: one for all runs of a file, one per run on a server."""
+
+    of_all: Writer | None = None
+    by_run: dict[int, Writer] = {}
+
+    def find(self, run_id: int | None = None) -> Writer | None:
+        """Return the process that works on that run; on any, if none is named."""
+        if run_id is not None and self.of_all is None:
+            return self.by_run.get(run_id)
+        return self.of_all or next(iter(self.by_run.values()), None)
+
+    def find_status(self, run_id: int, status: str) -> str:
+        """Return the status of a run: `interrupted` if the journal says `running`, and the process
+        that worked on it has died."""
+        return "interrupted" if status == "running" and self.find(run_id) is None else status
+
+    def list_all(self) -> Iterator[Writer]:
+        """Yield each process once."""
+        found = [self.of_all] if self.of_all else self.by_run.values()
+        yield from dict.fromkeys(found)
+
+
+def read_writers(address: PostgresAddress) -> Writers:
+    """Return the processes that work on runs of a server's database at this moment."""
+    from interlock.journal.schema import read_versions
+    from interlock_cluster.postgres import connect
+
+    with connect(address, "ro") as connection:
+        if not read_versions(raw_connection(connection)):
+            return Writers()
+        return Writers(by_run=_read_alive(raw_connection(connection)))
+
+
+def _read_alive(raw: RawConnection) -> dict[int, Writer]:
+    return {run_id: Writer(*who) for run_id, *who in raw.execute(_ALIVE)}
+
+
+def is_shared(db: DatabaseAddress) -> bool:
+    """Return whether several processes may write to the database at once."""
+    return isinstance(db, PostgresAddress)

@@ -1,0 +1,176 @@
+"""Who answers for each role of a circuit, at what cost: settled before a run is touched.
+
+From a run's configuration to one carrier per role, and what the work needs to know of them: which
+roles are answered by a later command, which may be silent for how long, how many of each at once.
+"""
+
+import os
+from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
+
+import msgspec
+
+from interlock.carriers.contract import Carrier
+from interlock.carriers.human import HumanCarrier
+from interlock.carriers.registry import AgentContext, FileOptions, build_agent
+from interlock.engine.circuit import HUMAN, Circuit, Role
+from interlock.engine.circuit_file import is_valid_name
+from interlock.journal.address import DatabaseAddress, beside
+from interlock.runtime.application import find_application
+from interlock.runtime.budget import BudgetLimits, read_limits
+from interlock.runtime.notify import Notifier, build_notifier
+from interlock.runtime.settings import RunConfig, Settings, open_answers, open_query_broker
+from interlock.system.clock import Clock, SystemClock
+from interlock.system.errors import SourceError
+
+PARALLEL = 8
+"""Dispatches at once, if nobody says otherwise."""
+
+
+class AgentPool(msgspec.Struct, frozen=True):
+    """Who answers, how many at once, at what cost."""
+
+    carriers: Mapping[str, Carrier]
+    roles: Mapping[str, Role]
+    parallel: int
+    limits: BudgetLimits
+    words: dict[str, str | int | float]
+    """The limits, as users say them."""
+    inbox: Carrier | None
+    """Where questions about the run itself are answered, if anybody may ask them."""
+    notifier: Notifier | None
+    bell: bool
+    clock: Clock
+    crash_folder: Path | None = None
+    """Where the tracebacks of unexpected errors are written."""
+
+
+def build_agent_pool(
+    circuit: Circuit,
+    config: RunConfig,
+    *,
+    settings: Settings,
+    project: Path,
+    db: DatabaseAddress,
+    complain: Callable[[str], None],
+    given: Mapping[str, Carrier] | None = None,
+    clock: Clock | None = None,
+) -> AgentPool:
+    """The carriers of a run. Those `given` by role, as for Python functions, need no words in the
+    configuration; `complain` is called for notifications that cannot be sent."""
+    given = given or {}
+    clock = clock or SystemClock()
+    application = find_application(circuit.name)
+    limits = read_limits(config.budget, {each.role for each in circuit.steps.values()} - {HUMAN})
+    own = {*application.own_roles, *given}
+    words = assign_agents(circuit, config.agents, str(config.files.get("dispatch", "")), own)
+    inbox = HumanCarrier(open_answers(db), clock, settings.inbox)
+    carriers: dict[str, Carrier] = {HUMAN: inbox, **given}
+    context = build_agent_context(
+        circuit,
+        config,
+        settings,
+        project,
+        db,
+        clock=clock,
+        token_limit=limits.run.tokens or 0,
+    )
+    for spec in dict.fromkeys(words.values()):
+        roles = tuple(role for role, each in words.items() if each == spec)
+        made = build_agent(spec, msgspec.structs.replace(context, roles=roles))
+        carriers |= dict.fromkeys(roles, made)
+    return AgentPool(
+        carriers=carriers,
+        roles=assign_slots(circuit, config.slots),
+        parallel=config.parallel or PARALLEL,
+        limits=limits,
+        words=config.budget,
+        inbox=inbox,
+        notifier=build_notifier(settings.notify, clock, complain),
+        bell=settings.notify.bell,
+        clock=clock,
+        crash_folder=beside(db, "crashes"),
+    )
+
+
+def build_agent_context(
+    circuit: Circuit,
+    config: RunConfig,
+    settings: Settings,
+    project: Path,
+    db: DatabaseAddress,
+    *,
+    clock: Clock | None = None,
+    token_limit: int = 0,
+) -> AgentContext:
+    """What agents of a run are built from; whose roles they play is added for each."""
+    application = find_application(circuit.name)
+    files = msgspec.convert(config.files, FileOptions)
+    return AgentContext(
+        project=project,
+        db=db,
+        clock=clock or SystemClock(),
+        circuit=circuit.name,
+        settings=settings.written,
+        environment=os.environ,
+        queries=open_query_broker(db, settings.inbox),
+        files=files,
+        file_names=application.file_names(Path(files.root)),
+        token_limit=token_limit,
+    )
+
+
+def assign_agents(
+    circuit: Circuit,
+    given: Mapping[str, str],
+    dispatch: str = "",
+    own: Collection[str] = (),
+) -> dict[str, str]:
+    """The words that name the agent of each role but the application's `own`; '' in `given` names
+    the one for all others, else they are carried by `dispatch`."""
+    roles = {step.role for step in circuit.steps.values()} - {*own}
+    for role in given:
+        if role and role not in roles and role not in own:
+            raise SourceError(
+                f"no step has the role {role!r}; roles are {', '.join(sorted(roles))}"
+            )
+    others = given.get("") or dispatch
+    chosen = {role: given.get(role) or others for role in sorted(roles - {HUMAN})}
+    if HUMAN in given and HUMAN not in own:
+        chosen[HUMAN] = given[HUMAN]
+    missing = [role for role, spec in chosen.items() if not spec]
+    if missing:
+        raise SourceError(
+            f"who answers for {', '.join(missing)}? "
+            f"Say it with --agent {missing[0]}=exec:COMMAND or --agent {missing[0]}=script:FILE, "
+            "or with --dispatch file, batch-file, manual or mcp for all that have no agent"
+        )
+    return chosen
+
+
+def split_agent(word: str) -> tuple[str, str]:
+    """`ROLE=SPEC`, or `SPEC` alone for every role."""
+    role, equals, spec = word.partition("=")
+    return (role, spec) if equals and is_valid_name(role) else ("", word)
+
+
+def assign_slots(circuit: Circuit, slots: Mapping[str, int]) -> dict[str, Role]:
+    """The circuit's roles, with the slots a user gave them."""
+    for name, places in slots.items():
+        if name not in circuit.roles or places < 1:
+            known = ", ".join(sorted(circuit.roles))
+            raise SourceError(f"slots {name}={places}: give at least 1 to one of {known}")
+    return {
+        name: msgspec.structs.replace(role, slots=slots.get(name, role.slots))
+        for name, role in circuit.roles.items()
+    }
+
+
+def roles_answered_later(carriers: Mapping[str, Carrier]) -> frozenset[str]:
+    """Return the roles whose answers come by a later command: nobody waits for them."""
+    return frozenset(role for role, each in carriers.items() if each.traits.answered != "now")
+
+
+def roles_written_out(carriers: Mapping[str, Carrier]) -> frozenset[str]:
+    """Return the roles whose prompts are written out for a later command."""
+    return frozenset(role for role, each in carriers.items() if each.traits.answered == "by hand")

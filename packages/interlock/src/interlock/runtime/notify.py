@@ -1,0 +1,333 @@
+"""Notifications about a run: collected while a turn is worked out, sent once it is committed.
+
+`EventCollector` gathers what happens in a turn; gates and stuck cases of one family are one
+notification, and a later session does not tell them again. `Notifier` takes notifications to a
+command and to a web address, never in the way of the run: the command gets each at most once, the
+address until it is taken, a few times at most. What cannot be delivered is reported once.
+"""
+
+import asyncio
+import hashlib
+import hmac
+import itertools
+import os
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from interlock.carriers.background import report_failure
+from interlock.carriers.contract import Ask
+from interlock.engine.case import Case
+from interlock.journal.events import (
+    Notification,
+    NotificationKind,
+    Tell,
+    build_json,
+    format_many,
+    join_notifications,
+)
+from interlock.journal.journal import Inquiry, Pause
+from interlock.system.clock import Clock
+from interlock.system.errors import SourceError
+from interlock.system.process_tree import kill_group
+from interlock.system.retry import (
+    RetrySchedule,
+    TransientError,
+    is_transient,
+    read_retry_after,
+)
+from interlock.system.time import format_clock_time
+
+if TYPE_CHECKING:
+    import httpx
+
+    from interlock.runtime.settings import Notify
+
+
+GATHER_SECONDS = 2.0
+"""Seconds for which gates and stuck cases are gathered, so that a family is one notification."""
+DELIVERY_SECONDS = 10.0
+"""Seconds that a command or an address has to take a notification."""
+CLOSE_SECONDS = 5.0
+"""Seconds for which the end of a run waits for notifications that are under way."""
+RETRY = RetrySchedule((1.0, 5.0), longest=30.0)
+"""After how many seconds an address is tried again."""
+MAX_DELIVERIES = 100
+"""How many deliveries may be under way; more are dropped."""
+_GATHERED = ("gate", "stuck")
+
+
+class EventCollector:
+    """What happened in a turn that people may want to hear of."""
+
+    def __init__(self, run_id: int, tell: Tell) -> None:
+        self._run_id = run_id
+        self._tell = tell
+        self._collected: dict[tuple[str, str], Notification] = {}
+
+    def add_gate(self, ask: Ask) -> None:
+        """A human is asked."""
+        if ask.case is not None:
+            self._add_for_case("gate", ask.case, ask.step, (ask.dispatch_id,))
+
+    def add_stuck(self, case: Case) -> None:
+        self._add_for_case("stuck", case, case.step, ())
+
+    def add_rate_limit(self, pause: Pause) -> None:
+        """An account rests."""
+        text = f"{pause.account}: rate-limited until {format_clock_time(pause.until, pause.at)}"
+        self._add("rate-limit", text, pause.account, until=pause.until)
+
+    def add_low_limits(self, warnings: Mapping[str, str]) -> None:
+        """Limits are nearly spent: for each, by its word, what is said of it."""
+        for word, text in warnings.items():
+            self._add("budget-low", text, word)
+
+    def add_budget_question(self, inquiry: Inquiry) -> None:
+        """The budget is spent, and somebody is asked to raise it."""
+        self._add("budget", inquiry.about, "", questions=(inquiry.question_id,))
+
+    def add_end(self, status: str, ends: Mapping[str, int]) -> None:
+        """The run came to its end, and so many of its cases to each of theirs."""
+        counts = "".join(f"; {count} {end}" for end, count in sorted(ends.items()))
+        self._add("over", f"run {self._run_id}: {status}{counts}", status)
+
+    def publish(self, at: float) -> None:
+        """Tell it, now that it is committed."""
+        if self._collected:
+            collected, self._collected = self._collected, {}
+            for event in collected.values():
+                self._tell(msgspec.structs.replace(event, at=at))
+
+    def _add_for_case(
+        self, kind: NotificationKind, case: Case, step: str, questions: tuple[int, ...]
+    ) -> None:
+        family = case.input.get("family")
+        about = f"{step}/{family if isinstance(family, str | int) else case.case_id}"
+        cases = (case.case_id,)
+        self._add(kind, format_many(kind, about, cases, questions), about, cases, questions)
+
+    def _add(
+        self,
+        kind: NotificationKind,
+        text: str,
+        about: str,
+        cases: tuple[str, ...] = (),
+        questions: tuple[int, ...] = (),
+        until: float = 0.0,
+    ) -> None:
+        event = Notification(kind, self._run_id, 0.0, text, about, cases, questions, until)
+        before = self._collected.get((kind, about))
+        self._collected[kind, about] = (
+            event if before is None else join_notifications(before, event)
+        )
+
+
+class WebhookTarget(msgspec.Struct, frozen=True):
+    """Where notifications are posted. With a secret the body is signed, so that nobody else can
+    send one."""
+
+    url: str
+    secret: bytes = b""
+
+
+class Notifier:
+    """Takes notifications to people. Belongs inside a running event loop."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        command: Sequence[str] = (),
+        address: WebhookTarget | None = None,
+        complain: Callable[[str], None] = lambda _problem: None,
+    ) -> None:
+        self._clock = clock
+        self._command = tuple(command)
+        self._address = address
+        self._client = _build_client() if address is not None else None
+        self._complain = complain
+        self._complained: set[str] = set()
+        self._gathered: dict[tuple[int, str, str], Notification] = {}
+        self._timers: dict[tuple[int, str, str], Callable[[], None]] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._over = False
+
+    def notify(self, event: Notification) -> None:
+        """Have it delivered; returns at once."""
+        if event.event not in _GATHERED:
+            self._deliver(event)
+            return
+        key = (event.run_id, event.event, event.about)
+        before = self._gathered.get(key)
+        self._gathered[key] = event if before is None else join_notifications(before, event)
+        if before is None:
+            when = self._clock.now() + GATHER_SECONDS
+            self._timers[key] = self._clock.call_at(when, lambda: self._deliver_gathered(key))
+
+    async def close(self) -> None:
+        """Send what is gathered, and give what is under way a last chance."""
+        for key in list(self._gathered):
+            self._deliver_gathered(key)
+        if self._tasks:
+            under_way = list(self._tasks)
+            done = asyncio.ensure_future(asyncio.wait(under_way))
+            if not await self._is_done_within(done, CLOSE_SECONDS):
+                self._over = True
+                self._report("some notifications could not be delivered before the end")
+                for task in under_way:
+                    task.cancel()
+                await asyncio.wait(under_way)
+        if self._client is not None:
+            await self._client.aclose()
+
+    def _deliver_gathered(self, key: tuple[int, str, str]) -> None:
+        cancel_timer = self._timers.pop(key)
+        cancel_timer()
+        self._deliver(self._gathered.pop(key))
+
+    def _deliver(self, event: Notification) -> None:
+        body = msgspec.json.encode(build_json(event))
+        if self._command:
+            self._start(self._run_command(body))
+        if self._address is not None and self._client is not None:
+            self._start(self._post(self._client, self._address, body))
+
+    def _start(self, delivery: Coroutine[Any, Any, None]) -> None:
+        if len(self._tasks) >= MAX_DELIVERIES:
+            delivery.close()
+            self._report(
+                f"more than {MAX_DELIVERIES} notifications are under way; others are dropped"
+            )
+            return
+        task = asyncio.create_task(delivery)
+        self._tasks.add(task)
+        task.add_done_callback(self._end)
+
+    def _end(self, task: "asyncio.Task[None]") -> None:
+        """A delivery is over. Its errors are handled where they arise; one that was not is a bug,
+        which is reported with its traceback and does not touch the run."""
+        self._tasks.discard(task)
+        report_failure(task)
+
+    async def _run_command(self, body: bytes) -> None:
+        """The command gets the notification on its stdin; what it prints is nobody's business."""
+        none = asyncio.subprocess.DEVNULL
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *self._command,
+                stdin=asyncio.subprocess.PIPE,
+                stdout=none,
+                stderr=none,
+                start_new_session=True,
+            )
+        except OSError as error:
+            self._report(f"notify command {self._command[0]!r}: {error.strerror}")
+            return
+        try:
+            ended = asyncio.ensure_future(process.communicate(body))
+            if not await self._is_done_within(ended, DELIVERY_SECONDS):
+                self._report(
+                    f"notify command {self._command[0]!r} took longer than {DELIVERY_SECONDS:.0f} s"
+                )
+            elif process.returncode:
+                self._report(f"notify command {self._command[0]!r}: exit code {process.returncode}")
+        finally:
+            kill_group(process.pid)
+            await process.wait()
+
+    async def _post(self, client: "httpx.AsyncClient", address: WebhookTarget, body: bytes) -> None:
+        for failures in itertools.count(1):
+            post = asyncio.ensure_future(_post_once(client, address, body))
+            try:
+                if not await self._is_done_within(post, DELIVERY_SECONDS):
+                    raise TransientError("it took too long")
+                problem, wait = post.result(), None
+            except TransientError as error:
+                problem = error.reason
+                wait = RETRY.find_wait(failures, error.wait_s)
+            if not problem or self._over:
+                return  # over: a cancelled request may come back as one that failed
+            if wait is None:
+                self._report(f"webhook: {problem}")
+                return
+            await self._sleep(wait)
+
+    async def _is_done_within(self, work: "asyncio.Future[Any]", seconds: float) -> bool:
+        """Whether the work was done in time; else it is given up."""
+        late: list[bool] = []
+
+        def give_up() -> None:
+            late.append(work.cancel())
+
+        cancel = self._clock.call_at(self._clock.now() + seconds, give_up)
+        try:
+            await asyncio.wait([work])
+        except asyncio.CancelledError:
+            work.cancel()
+            raise
+        finally:
+            cancel()
+        if late:  # and whatever a cancelled request comes back with does not count
+            return False
+        await work
+        return True
+
+    async def _sleep(self, seconds: float) -> None:
+        over = asyncio.Event()
+        self._clock.call_at(self._clock.now() + seconds, over.set)
+        await over.wait()
+
+    def _report(self, problem: str) -> None:
+        if problem not in self._complained:
+            self._complained.add(problem)
+            self._complain(problem)
+
+
+def _sign(address: WebhookTarget, body: bytes) -> dict[str, str]:
+    """The header that proves who sent a body: whoever knows the secret can make it anew."""
+    if not address.secret:
+        return {}
+    digest = hmac.new(address.secret, body, hashlib.sha256).hexdigest()
+    return {"X-Interlock-Signature": f"sha256={digest}"}
+
+
+def _build_client() -> "httpx.AsyncClient":
+    """Made before the run: it takes a while, and must not hold anything up."""
+    import httpx
+
+    return httpx.AsyncClient(timeout=None)  # noqa: S113 - the clock is ours
+
+
+async def _post_once(client: "httpx.AsyncClient", address: WebhookTarget, body: bytes) -> str:
+    """Why the address refuses it, empty if it does not; TransientError if it may take it later.
+    The answer's own body is not read."""
+    import httpx
+
+    headers = {"Content-Type": "application/json", **_sign(address, body)}
+    try:
+        async with client.stream("POST", address.url, content=body, headers=headers) as answer:
+            status = answer.status_code
+    except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError) as error:
+        raise TransientError(f"{type(error).__name__}: {error}"[:200]) from None
+    problem = f"the address answered {status}"
+    if is_transient(status):
+        raise TransientError(problem, status, read_retry_after(answer.headers))
+    return "" if answer.is_success else problem
+
+
+def build_notifier(
+    notify: "Notify", clock: Clock, complain: Callable[[str], None]
+) -> Notifier | None:
+    """What takes notifications to where the settings say; None if nobody is to get them. A command
+    that is missing stops no run: it is reported once there is something to tell, and by doctor."""
+    if not notify.command and not notify.webhook:
+        return None
+    address = None
+    if notify.webhook:
+        if not notify.webhook.startswith(("https://", "http://")):
+            raise SourceError(
+                "interlock.toml, [notify] webhook: give an http:// or https:// address"
+            )
+        address = WebhookTarget(notify.webhook, os.environ.get(notify.secret_env, "").encode())
+    return Notifier(clock, notify.command, address, complain)

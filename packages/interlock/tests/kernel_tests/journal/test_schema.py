@@ -1,0 +1,146 @@
+"""The schema: both databases get the same tables, and numbered scripts bring them up to date."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from interlock.journal import sqlite
+from interlock.journal.address import DatabaseAddress, PostgresAddress
+from interlock.journal.connection import (
+    ERRORS,
+    Connection,
+    TableColumns,
+    find_server,
+    raw_connection,
+    transaction,
+)
+from interlock.journal.database import open_reader, open_writer
+from interlock.journal.schema import TableSet, bring_up_to_date, list_table_sets, read_versions
+from interlock.system.errors import StateError, StoreError
+from interlock_cluster import postgres
+from interlock_cluster.move import copy_rows, find_differences
+from tests.world.tide_tables import ROWS, write_tables
+
+IGNORED = r"--.*|create sequence.*?;|without rowid|with \(fillfactor = \d+\)|default \S+|[\"]"
+KINDS = {"bytea": "blob", "bigserial": "integer", "bigint": "integer"}
+
+
+def read_statements(file: Path) -> list[str]:
+    """What a script declares, without what only one of the databases knows."""
+    text = re.sub(IGNORED, "", file.read_text(encoding="utf-8").lower())
+    for server, here in KINDS.items():
+        text = text.replace(server, here)
+    return [" ".join(each.split()) for each in text.split(";") if each.strip()]
+
+
+@pytest.mark.parametrize("tables", list_table_sets(), ids=lambda each: each.part)
+def test_both_databases_have_the_same_tables(tables: TableSet) -> None:
+    here = read_statements(tables.folder / "schema.sql")
+    assert here == read_statements(tables.folder / "schema_postgres.sql")
+    assert any(each.startswith("create table") for each in here)
+
+
+def describe(connection: Connection) -> list[TableColumns]:
+    driver = postgres if find_server(connection.raw) else sqlite
+    names = driver.find_tables(connection)
+    return [driver.describe_table(connection, name) for name in names]
+
+
+def test_the_catalogs_of_both_databases_say_the_same(
+    tmp_path: Path, postgres: PostgresAddress
+) -> None:
+    with open_writer(tmp_path / "i.db") as here, open_writer(postgres) as there:
+        found = {each.name: each for each in describe(here)}
+        assert found == {each.name: each for each in describe(there)}
+        assert found["symptom_rca"].refers_to == {"symptoms", "rcas", "cases"}
+        assert found["worked"].keys == ("day", "run_id", "role")
+        assert found["worked"].texts == {"day", "role"}
+
+
+def begin(folder: Path, db: DatabaseAddress) -> None:
+    """A journal with the feature's tables at their first version, and some rows."""
+    with open_writer(db) as connection:
+        bring_up_to_date(connection, db, [write_tables(folder, 1)])
+        with transaction(connection) as raw:
+            for statement in ROWS:
+                raw.execute(statement)
+
+
+def test_a_feature_that_comes_later_gets_its_tables(tmp_path: Path, db: DatabaseAddress) -> None:
+    begin(tmp_path / "tides", db)
+    with open_reader(db) as connection:
+        versions = read_versions(raw_connection(connection))
+    assert versions["tides"] == versions["journal"] == 1
+
+
+def test_a_migration_leads_to_what_a_new_database_has(tmp_path: Path, db: DatabaseAddress) -> None:
+    begin(tmp_path / "tides", db)
+    newer = write_tables(tmp_path / "tides", 2)
+    with open_writer(db) as connection:
+        bring_up_to_date(connection, db, [newer])
+        raw = raw_connection(connection)
+        assert read_versions(raw)["tides"] == 2
+        assert raw.execute("select name, depth from harbours").fetchall() == [("Brest", 7)]
+        migrated = describe(connection)
+        with transaction(connection):
+            raw.execute("drop table tides")
+            raw.execute("drop table harbours")
+            raw.execute("delete from schema_versions where part = 'tides'")
+        bring_up_to_date(connection, db, [newer])
+        assert describe(connection) == migrated
+        bring_up_to_date(connection, db, [newer])
+
+
+@pytest.mark.parametrize(
+    "problem", ["CREATE TABLE more (x INTEGER); insert into nowhere values (1);"]
+)
+def test_a_migration_that_fails_changes_nothing(
+    tmp_path: Path, db: DatabaseAddress, problem: str
+) -> None:
+    begin(tmp_path / "tides", db)
+    newer = write_tables(tmp_path / "tides", 2)
+    for file in ("0002.sql", "0002_postgres.sql"):
+        script = newer.folder / "migrations" / file
+        script.write_text(script.read_text() + problem)
+    with open_writer(db) as connection:
+        before = describe(connection)
+        with pytest.raises(ERRORS):
+            bring_up_to_date(connection, db, [newer])
+        assert describe(connection) == before
+        assert read_versions(raw_connection(connection))["tides"] == 1
+
+
+def test_a_migration_that_leaves_dangling_rows_is_undone(tmp_path: Path) -> None:
+    db = tmp_path / "i.db"
+    begin(tmp_path / "tides", db)
+    newer = write_tables(tmp_path / "tides", 2)
+    (newer.folder / "migrations" / "0002.sql").write_text("delete from harbours;\n")
+    with open_writer(db) as connection:
+        with pytest.raises(StoreError, match="references to nothing"):
+            bring_up_to_date(connection, db, [newer])
+        count = "select count(*) from harbours"
+        assert raw_connection(connection).execute(count).fetchone() == (1,)
+
+
+def test_tables_of_a_newer_feature_are_refused(tmp_path: Path, db: DatabaseAddress) -> None:
+    begin(tmp_path / "tides", db)
+    newer = write_tables(tmp_path / "newer", 2)
+    with open_writer(db) as connection:
+        bring_up_to_date(connection, db, [newer])
+        with pytest.raises(StoreError, match="its tides tables have version 2"):
+            bring_up_to_date(connection, db, [write_tables(tmp_path / "tides", 1)])
+
+
+def test_a_move_loses_no_table_that_the_target_lacks(
+    tmp_path: Path, postgres: PostgresAddress
+) -> None:
+    begin(tmp_path / "tides", tmp_path / "i.db")
+    with open_writer(tmp_path / "i.db") as source, open_writer(postgres) as target:
+        with pytest.raises(StateError, match="the target lacks the table 'harbours'"):
+            copy_rows(source, target, lambda _line: None)
+        bring_up_to_date(target, postgres, [write_tables(tmp_path / "tides", 1)])
+        copy_rows(source, target, lambda _line: None)
+        assert find_differences(source, target) == []
+        found = raw_connection(target).execute("select harbour, at from tides").fetchall()
+        assert found == [("Brest", 3)]
