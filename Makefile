@@ -4,17 +4,22 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: demo test soak e2e cluster check bench eval docs lock clean
+.PHONY: demo quick test soak e2e cluster check bench eval docs lock clean
 
-$(READY): requirements/dev.lock pyproject.toml
+PACKAGES := $(sort $(wildcard packages/*))
+
+$(READY): requirements/dev.lock $(PACKAGES:%=%/pyproject.toml)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Interlock needs Python 3.11 or newer: make PYTHON=/path/to/python3.11")'
 	$(PYTHON) -m venv --clear $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements/dev.lock
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation $(PACKAGES:%=--editable ./%)
 	@touch $@
 
 demo: $(READY)  ## show Interlock at work, from a circuit to an explained decision
 	$(BIN)/interlock demo
+
+quick: check  ## what to run while working: everything of `check`, and the tests of the pure rooms
+	$(BIN)/pytest -n 2 --dist worksteal $(QUICK)
 
 check: $(READY)  ## format, lint, types, room contracts
 	$(BIN)/ruff format --check .
@@ -22,12 +27,15 @@ check: $(READY)  ## format, lint, types, room contracts
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 
+KERNEL := packages/interlock/tests/kernel_tests
+QUICK := $(KERNEL)/system $(KERNEL)/engine $(KERNEL)/signals $(KERNEL)/journal $(KERNEL)/runtime
+
 # Many tests wait for processes: four workers fill two cores.
 test: check  ## everything that must hold
 	$(BIN)/pytest -n 4 --dist worksteal
 
 soak: $(READY)  ## the tests, with the long ones: kills at every step, every mutant, more rounds; reports coverage
-	$(BIN)/pytest -n 3 --dist worksteal --soak --cov=interlock --cov-report=term:skip-covered
+	$(BIN)/pytest -n 3 --dist worksteal --soak --cov=packages --cov-report=term:skip-covered
 
 e2e: $(READY)  ## real Claude Code and Codex, offline, with models of ours; skipped where impossible
 	$(BIN)/python -m tests.e2e -n 2
@@ -48,7 +56,7 @@ docs: $(READY)  ## rewrite the generated pages
 
 lock: $(READY)  ## pin every dependency with hashes
 	$(BIN)/uv --version >/dev/null 2>&1 || $(BIN)/python -m pip install --quiet uv
-	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --custom-compile-command "make lock" pyproject.toml -o requirements/core.lock
+	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --custom-compile-command "make lock" packages/interlock/pyproject.toml -o requirements/core.lock
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --custom-compile-command "make lock" pyproject.toml --group dev -o requirements/dev.lock
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --custom-compile-command "make lock" bench/peers.in -o requirements/bench.lock
 

@@ -21,7 +21,7 @@ from rca_tests.world import RICH, SHORTS, case_at, rendered
 from tests.world.change import CHANGE_FILE
 
 FILES = Path(__file__).with_name("prompts")
-EPIC = Path(__file__).parents[1] / "epic" / "prompts"
+EPIC = ROOT / "packages/interlock-epic/tests/epic_tests/prompts"
 DRAFT = {"text": "Ask for the password again after ten minutes.\nLog who was asked."}
 REVIEW = {"score": 0.7, "risky": True, "remarks": ["say how long", "name the log"]}
 CHANGE: Mapping[str, dict[str, Any]] = {

@@ -24,7 +24,8 @@ from interlock_cluster.queue import ensure_queue
 from tests.cluster.checker import WITNESSES
 from tests.cluster.network import Link
 from tests.cluster.workload import AGENT, ROLES, set_up_host
-from tests.world.postgres_server import ROOT, SUPERUSER, Server
+from tests.world.places import PYTHONPATH
+from tests.world.postgres_server import SUPERUSER, Server
 
 _HOST_DISK = "24m"
 _SERVER_DISK = "384m"
@@ -122,7 +123,7 @@ class Host:
             file.write(struct.pack("<d", ahead))
 
     def spawn(self, words: Sequence[str], log: IO[bytes]) -> "subprocess.Popen[bytes]":
-        path = [str(_SITE), str(ROOT / "src"), str(ROOT)]
+        path = [str(_SITE), PYTHONPATH]
         path += [each for each in os.environ.get("PYTHONPATH", "").split(os.pathsep) if each]
         setpriv = shutil.which("setpriv")
         ending = (setpriv, "--pdeathsig", "KILL") if setpriv else ()  # never outlive the test

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from markdown_it import MarkdownIt
 
-from tests.world.places import ROOT
+from tests.world.places import PYTHONPATH, ROOT
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 _FILE = re.compile(r"`([\w./-]+\.\w+)`[:.]?$")
@@ -126,7 +126,7 @@ class Shell:
         env = {
             "PATH": f"{self._bin}:/usr/local/bin:/usr/bin:/bin",
             "HOME": str(self._bin.parent),
-            "PYTHONPATH": os.pathsep.join([str(ROOT / "src")]),
+            "PYTHONPATH": PYTHONPATH,
             "LANG": "C.UTF-8",
             "COLUMNS": "100",
         }

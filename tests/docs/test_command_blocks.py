@@ -15,7 +15,6 @@ import pytest
 
 from tests.docs.commands import (
     PAGES,
-    ROOT,
     Block,
     Shell,
     find_unprinted,
@@ -23,6 +22,7 @@ from tests.docs.commands import (
     list_outputs,
 )
 from tests.soak import again
+from tests.world.places import ROOT
 
 NOT_RUN = {
     "SOURCE...": "a placeholder, not a command",
@@ -87,13 +87,17 @@ def lay_out(shell: Shell) -> None:
     for name in ("write.sh", "send.sh", "my-agent", "judge.py"):
         shell.write(name, ANSWER)
     shell.write("my_agent.py", "print('{}')\n")
-    watcher = (ROOT / "tests/testing/conform/watchers/single.py").read_text(encoding="utf-8")
+    watcher = (
+        ROOT / "packages/interlock/tests/kernel_tests/testing/conform/watchers/single.py"
+    ).read_text(encoding="utf-8")
     shell.write("my_watcher.py", watcher)
     shell.write("my-watcher", f"#!/usr/bin/env python\n{watcher}")
     for name in ("cases.jsonl", "c.jsonl"):
         shell.write(name, '{"id": "C1", "topic": "login"}\n')
     shell.write("results/junit.xml", REPORT)
-    plan = (ROOT / "tests/delivery/plan/golden/plan.md").read_text(encoding="utf-8")
+    plan = (
+        ROOT / "packages/interlock-delivery/tests/delivery_tests/plan/golden/plan.md"
+    ).read_text(encoding="utf-8")
     shell.write("plan.md", plan)
     shell.write("epic.md", EPIC)
     shell.write("boats.md", EPIC)
@@ -153,13 +157,14 @@ def list_lines(program: str) -> list[str]:
 def test_what_make_and_pip_are_asked_for_exists() -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     rules = re.findall(r"^([a-z0-9]+):", makefile, re.MULTILINE)
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    kernel = ROOT / "packages" / "interlock" / "pyproject.toml"
+    project = tomllib.loads(kernel.read_text(encoding="utf-8"))["project"]
     extras = set(project["optional-dependencies"])
     made = [line.split()[1] for line in list_lines("make") if ">" not in line]
     assert made
     assert set(made) <= set(rules)
     installed = [line.removeprefix("pip install ").strip("'") for line in list_lines("pip")]
-    named = [re.fullmatch(r"interlock\[([a-z,]+)\]|(\./[a-z]+|\.)", each) for each in installed]
+    named = [re.fullmatch(r"interlock\[([a-z,]+)\]|(\./[a-z/*]+)", each) for each in installed]
     assert installed
     assert all(named), installed
     assert {extra for each in named if each and each[1] for extra in each[1].split(",")} <= extras

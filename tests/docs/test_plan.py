@@ -21,7 +21,7 @@ def test_the_example_of_the_how_to_is_fit() -> None:
 
 
 def test_every_code_and_key_is_in_the_format() -> None:
-    source = ROOT / "src" / "interlock" / "delivery" / "plan"
+    source = ROOT / "packages/interlock-delivery/src/interlock_delivery/plan"
     output = [CODE.findall(file.read_text(encoding="utf-8")) for file in source.glob("*.py")]
     codes = {code for found in output for code in found}
     assert len(codes) > 15

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from markdown_it import MarkdownIt
 
-from tests.world.places import ROOT
+from tests.world.places import PYTHONPATH, ROOT
 
 FILE = re.compile(r"`([\w./-]+\.\w+)`[:.]?$")
 PIP = ("-m", "pip", "install", "--no-deps", "--no-build-isolation", "--no-index", "--quiet")
@@ -47,7 +47,7 @@ class Page:
 
 
 def run(folder: Path, *words: str) -> None:
-    path = [str(folder / "site"), str(ROOT / "src"), os.environ.get("PYTHONPATH", "")]
+    path = [str(folder / "site"), PYTHONPATH, os.environ.get("PYTHONPATH", "")]
     found = subprocess.run(
         [sys.executable, *words],
         cwd=folder,

@@ -4,8 +4,6 @@ import re
 from pathlib import Path
 
 import pytest
-from hatch_build import render_description
-from markdown_it import MarkdownIt
 
 from interlock.engine.circuit_file import CircuitText, RuleText, StepText, read_circuit
 from interlock.engine.verify import verify
@@ -35,12 +33,3 @@ def test_every_key_of_the_format_is_in_the_reference() -> None:
         *RuleText.__struct_fields__,
     }
     assert [key for key in sorted(keys) if f"`{key}" not in text] == []
-
-
-def test_the_description_of_the_package_needs_no_checkout() -> None:
-    text = render_description((ROOT / "README.md").read_text(encoding="utf-8"))
-    tokens = [each for token in MarkdownIt().parse(text) for each in token.children or ()]
-    targets = [token.attrGet("href") or token.attrGet("src") for token in tokens if token.attrs]
-    assert [target for target in targets if not str(target).startswith("https://")] == []
-    assert "```mermaid" not in text
-    assert "## From Python" in text

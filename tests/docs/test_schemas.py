@@ -2,7 +2,6 @@
 
 import json
 import re
-from pathlib import Path
 
 import jsonschema
 import msgspec
@@ -15,7 +14,7 @@ from interlock.signals.reading import Accepted
 from interlock.signals.text import read_message
 from interlock.testing.transcript import build_line_verdict
 
-GOLDEN = Path(__file__).parents[1] / "signals" / "golden"
+GOLDEN = ROOT / "packages/interlock/tests/kernel_tests/signals/golden"
 SAID = [
     (
         "developer",

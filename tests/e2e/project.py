@@ -13,11 +13,10 @@ from contextlib import closing
 from typing import Any
 
 from tests.world.agent_cli import Cli
-from tests.world.places import ROOT
+from tests.world.places import PYTHONPATH
 from tests.world.rca_oracle import walks
 from tests.world.red_repository import F0, F1, F2, F3, F4, F5, F6, KEY, TYPE, junit
 
-SOURCE = ROOT / "src"
 GIVE_UP = 60.0
 WALK = [
     (F0, "H2", F1),
@@ -44,13 +43,13 @@ class Project:
 
     def env(self) -> dict[str, str]:
         path = f"{self.cli.home / 'bin'}:{self.cli.env()['PATH']}"
-        return self.cli.env() | {"PATH": path, "PYTHONPATH": str(SOURCE)}
+        return self.cli.env() | {"PATH": path, "PYTHONPATH": PYTHONPATH}
 
     def _install(self) -> None:
         """`interlock` as a command that clients find, whatever environment they give it."""
         command = self.cli.home / "bin" / "interlock"
         command.parent.mkdir(exist_ok=True)
-        line = f'PYTHONPATH={SOURCE} exec {sys.executable} -m interlock "$@"'
+        line = f'PYTHONPATH={PYTHONPATH} exec {sys.executable} -m interlock "$@"'
         command.write_text(f"#!/bin/sh\n{line}\n")
         command.chmod(0o755)
 

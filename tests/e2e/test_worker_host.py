@@ -21,11 +21,12 @@ import pytest
 from tests.cluster.hosts import ClusterServer
 from tests.cluster.network import CannotRunError, Link, Network
 from tests.e2e.minds import bash
-from tests.e2e.project import SOURCE, until
+from tests.e2e.project import until
 from tests.e2e.test_agents import CIRCUIT, DAEMON, GOOD
 from tests.world.agent_cli import Claude, left_behind, living
 from tests.world.models.anthropic import messages_api, usage_spent
 from tests.world.models.script import Answer, Asked, Fault, Line, Says, Script, in_order
+from tests.world.places import PYTHONPATH
 from tests.world.postgres_server import make_folder
 
 SETTINGS = "[agent.claude]\npermission_mode = 'acceptEdits'\nallowed_tools = ['Bash']\n"
@@ -72,7 +73,7 @@ class Fleet:
             cwd=self.claude.work if is_worker else self._project,
             env={
                 **(self.claude.env() if is_worker else {"PATH": os.environ["PATH"]}),
-                "PYTHONPATH": str(SOURCE),
+                "PYTHONPATH": PYTHONPATH,
                 "INTERLOCK_DB": self.server.address,
                 **more,
             },

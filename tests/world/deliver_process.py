@@ -16,9 +16,8 @@ from pathlib import Path
 import psutil
 
 from tests.world.delivery_world import git
-from tests.world.places import ROOT
+from tests.world.places import PYTHONPATH
 
-SOURCE = ROOT / "src"
 GIVE_UP = 120.0
 
 
@@ -31,7 +30,7 @@ class Delivering:
         self.words = [word for agent in agents for word in ("--agent", agent)]
 
     def start(self, *words: str) -> "subprocess.Popen[str]":
-        around = {**os.environ, "PYTHONPATH": str(SOURCE)}
+        around = {**os.environ, "PYTHONPATH": PYTHONPATH}
         return subprocess.Popen(
             [sys.executable, "-m", "interlock", "deliver", "plan.md", *self.words, *words],
             cwd=self.repo,

@@ -8,7 +8,7 @@ from typing import Any
 from tests.world.command_line import CliResult, World
 from tests.world.git_repo import GitRepo
 
-SESSION = Path(__file__).parents[1] / "world" / "epic_session.py"
+SESSION = Path(__file__).parent / "epic_session.py"
 EPIC = """\
 # Epic 3: Boats
 Status: ready-for-dev

@@ -40,7 +40,7 @@ from interlock_delivery.task_context import Expert, Point, TaskContext
 from kernel_tests.runtime.test_fence import HOSTILE
 
 CANARY = "qzcanaryzq"
-GOLDEN = Path(__file__).parents[1] / "signals" / "golden" / "text"
+GOLDEN = ROOT / "packages/interlock/tests/kernel_tests/signals/golden/text"
 
 GOLDEN = Path(__file__).with_name("golden")
 

@@ -18,7 +18,7 @@ from tests.world.delivery_project import lay_out
 from tests.world.delivery_world import git
 from tests.world.processes import hear
 
-AGENT = Path(__file__).parents[1] / "cli" / "workers.py"
+AGENT = ROOT / "tests/world/pulling_workers.py"
 
 
 def test_only_refs_of_the_dispatch_are_fetched() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from tests.world.command_line import CliResult, World
 
-GOLDEN = Path(__file__).parents[1] / "delivery" / "plan" / "golden" / "plan.md"
+GOLDEN = Path(__file__).parents[1] / "plan" / "golden" / "plan.md"
 CHECKS = "## Verification Commands\n\n- Tests: `pytest`\n\n"
 BAD = f"""\
 # Plan: Bad

@@ -9,10 +9,8 @@ from pathlib import Path
 
 from interlock.system.git import ignore_step
 from tests.world import kill_delivery
-from tests.world.places import ROOT
+from tests.world.places import PYTHONPATH
 from tests.world.workspace_bench import Workbench
-
-SOURCE = ROOT / "src"
 
 
 def facts(folder: Path) -> list[str]:
@@ -35,7 +33,7 @@ def test_killed_at_many_steps(tmp_path: Path) -> None:
     kill_delivery.run(whole, ignore_step)
     ran = subprocess.run(
         [sys.executable, kill_delivery.__file__, str(tmp_path), "5", "17"],
-        env={**os.environ, "PYTHONPATH": str(SOURCE)},
+        env={**os.environ, "PYTHONPATH": PYTHONPATH},
         capture_output=True,
         text=True,
         check=True,

@@ -5,10 +5,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.world.places import ROOT
+from tests.world.places import PYTHONPATH
 from tests.world.workspace_bench import Workbench
 
-SOURCE = ROOT / "src"
 _RUN = """
 import sys
 from pathlib import Path
@@ -38,7 +37,7 @@ def test_two_processes_do_not_disturb_each_other(tmp_path: Path) -> None:
     running = [
         subprocess.Popen(
             [sys.executable, "-c", _RUN, str(bench.source.folder), str(tmp_path / slug), slug],
-            env={**os.environ, "PYTHONPATH": str(SOURCE)},
+            env={**os.environ, "PYTHONPATH": PYTHONPATH},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

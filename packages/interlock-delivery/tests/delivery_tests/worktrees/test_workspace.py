@@ -14,7 +14,7 @@ from interlock.system.errors import SourceError, StateError
 from interlock_delivery.worktrees.prepare import prepare_tree
 from interlock_delivery.worktrees.workspace import DeliveryWorkspace, clean_workspace
 from tests.world.git_repo import GitRepo
-from tests.world.places import ROOT
+from tests.world.places import PYTHONPATH
 from tests.world.workspace_bench import Workbench, agent_git, change, fine, merge, write
 
 
@@ -427,10 +427,9 @@ def test_a_git_that_outlives_us_keeps_the_workspace(tmp_path: Path) -> None:
     )
     fifo = bench.home / "repo.git" / "fifo"
     os.mkfifo(fifo)
-    source = ROOT / "src"
     child = subprocess.Popen(
         [sys.executable, "-c", text],
-        env={**os.environ, "PYTHONPATH": str(source)},
+        env={**os.environ, "PYTHONPATH": PYTHONPATH},
         stdout=subprocess.PIPE,
     )
     with child:

@@ -16,7 +16,7 @@ import httpx
 import pytest
 
 from interlock.journal.database import open_writer
-from tests.world.places import ROOT
+from tests.world.places import PYTHONPATH, ROOT
 from tests.world.serving import ready
 
 FOREIGN = Path(__file__).parent / "foreign"
@@ -39,7 +39,7 @@ class Installed:
 
     @property
     def environment(self) -> dict[str, str]:
-        path = [str(self.site), str(ROOT / "src"), os.environ.get("PYTHONPATH", "")]
+        path = [str(self.site), PYTHONPATH, os.environ.get("PYTHONPATH", "")]
         return {**os.environ, "PYTHONPATH": os.pathsep.join(path)}
 
     def run(self, *words: str, code: int = 0) -> str:
