@@ -20,7 +20,8 @@ import json, sys
 assert not any("psycopg" in name for name in sys.modules), "a SQLite file needs no PostgreSQL"
 telemetry = {"opentelemetry", "prometheus_client"} & {name.split(".")[0] for name in sys.modules}
 assert not telemetry, "it is off"
-print(json.dumps(sorted(name for name in sys.modules if name.split("_")[0].split(".")[0] == "interlock")))
+ours = [name for name in sys.modules if name.startswith("interlock")]
+print(json.dumps(sorted(ours)))
 """
 SCRIPT = """
 "*": {write: {answer: {text: Rain.}}, judge: {answer: {score: 0.9}}, send: {answer: {}}}

@@ -6,8 +6,8 @@ from interlock.carriers.cli.profiles import OutcomeRule, Profile, list_profiles
 
 _HEAD = """# Agent CLIs
 
-Made by `make docs` from the profiles in `packages/interlock/src/interlock/carriers/cli/profiles/`. How to use them:
-[drive-agents.md](../howto/drive-agents.md).
+Made by `make docs` from the profiles in `packages/interlock/src/interlock/carriers/cli/profiles/`.
+How to use them: [drive-agents.md](../howto/drive-agents.md).
 
 """
 

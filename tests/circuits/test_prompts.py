@@ -19,6 +19,7 @@ from interlock.runtime.circuits import list_installed_circuits
 from interlock.runtime.prompts import render_prompt
 from rca_tests.world import RICH, SHORTS, case_at, rendered
 from tests.world.change import CHANGE_FILE
+from tests.world.places import ROOT
 
 FILES = Path(__file__).with_name("prompts")
 EPIC = ROOT / "packages/interlock-epic/tests/epic_tests/prompts"

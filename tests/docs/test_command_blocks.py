@@ -24,6 +24,8 @@ from tests.docs.commands import (
 from tests.soak import again
 from tests.world.places import ROOT
 
+KERNEL_TESTS = ROOT / "packages" / "interlock" / "tests" / "kernel_tests"
+DELIVERY_TESTS = ROOT / "packages" / "interlock-delivery" / "tests" / "delivery_tests"
 NOT_RUN = {
     "SOURCE...": "a placeholder, not a command",
     "calibrate --scenario web-shop": "takes minutes; tests/calibrate has it",

@@ -13,6 +13,7 @@ from interlock.signals.lines import LineReader, LineSignal
 from interlock.signals.reading import Accepted
 from interlock.signals.text import read_message
 from interlock.testing.transcript import build_line_verdict
+from tests.world.places import ROOT
 
 GOLDEN = ROOT / "packages/interlock/tests/kernel_tests/signals/golden"
 SAID = [

@@ -55,7 +55,7 @@ def render_scorecard_html(calibration: Calibration, benchmark: AnyBenchmark) -> 
 
 @cache
 def _make_environment() -> Environment:
-    made = load_templates("calibrate")
+    made = load_templates("interlock_calibrate", "")
     made.filters.update(
         line=format_line,
         figure=text.format_number,

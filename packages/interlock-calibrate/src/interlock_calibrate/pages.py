@@ -162,7 +162,7 @@ SECTION: Final = Section(
     "Measure",
     (NavLink("/scorecards", "Scorecards", "s"),),
     (show_scorecards, show_scorecard),
-    PackageLoader("interlock", "calibrate/templates"),
+    PackageLoader("interlock_calibrate", "templates"),
     api=(list_scorecards,),
     rank=30,
 )

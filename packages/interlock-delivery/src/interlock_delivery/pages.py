@@ -241,7 +241,7 @@ SECTION: Final = Section(
     "Work",
     (NavLink("/deliveries", "Deliveries", "d"),),
     (show_deliveries, show_delivery, show_report),
-    PackageLoader("interlock", "delivery/templates"),
+    PackageLoader("interlock_delivery", "templates"),
     api=(list_deliveries, find_delivery),
     rank=20,
 )

@@ -38,6 +38,7 @@ from interlock_delivery.parameters import BLOCKS, LARGEST, NAMES
 from interlock_delivery.plan.plan import Task
 from interlock_delivery.task_context import Expert, Point, TaskContext
 from kernel_tests.runtime.test_fence import HOSTILE
+from tests.world.places import ROOT
 
 CANARY = "qzcanaryzq"
 GOLDEN = ROOT / "packages/interlock/tests/kernel_tests/signals/golden/text"

@@ -16,6 +16,7 @@ from interlock_delivery.worktrees.tree import TaskTree
 from tests.world.command_line import World
 from tests.world.delivery_project import lay_out
 from tests.world.delivery_world import git
+from tests.world.places import ROOT
 from tests.world.processes import hear
 
 AGENT = ROOT / "tests/world/pulling_workers.py"

@@ -107,7 +107,7 @@ SECTION: Final = Section(
     "",
     (NavLink("/epics", "Epics", "p"),),
     (show_epics, show_epic),
-    PackageLoader("interlock", "epic/templates"),
+    PackageLoader("interlock_epic", "templates"),
     api=(list_epics,),
     rank=20,
 )

@@ -340,7 +340,7 @@ SECTION: Final = Section(
         show_source,
         show_log,
     ),
-    PackageLoader("interlock", "rca/templates"),
+    PackageLoader("interlock_rca", "templates"),
     api=(*HANDLERS, list_causes, find_cause, list_tests, *HISTORY_HANDLERS),
     background=_open,
     body_limits=BODY_LIMITS,

@@ -86,7 +86,7 @@ class Window:
         self.feed = LiveFeed(make_absolute(project.db))
         self.forms = FormMarks()
         self._waiting = (0.0, 0)
-        self._templates = load_templates("web/templates")
+        self._templates = load_templates("interlock_web", "templates")
         own = {name: each.templates for name, each in sections.items() if each.templates}
         loaders = [each for each in (self._templates.loader, PrefixLoader(own)) if each]
         self._templates.loader = ChoiceLoader(loaders)

@@ -17,7 +17,6 @@ from litestar.types import ControllerRouterHandler
 from interlock.api.project import Project
 
 GROUP: Final = "interlock.pages"
-_OURS: Final = "interlock"
 _OWN: Final = "window"
 """The name of the server's own section."""
 T = TypeVar("T")
@@ -70,7 +69,7 @@ def find_sections() -> tuple[dict[str, Section], dict[str, str]]:
 
 
 def _rank_entry(entry: metadata.EntryPoint) -> tuple[bool, str]:
-    return entry.dist is None or entry.dist.name != _OURS, entry.name
+    return not entry.module.startswith("interlock_"), entry.name
 
 
 def _check_section(made: object) -> Section:

@@ -282,7 +282,7 @@ def render_html(report: DeliveryReport) -> str:
 
 @cache
 def _environment() -> Environment:
-    made = load_templates("delivery/report")
+    made = load_templates("interlock_delivery", "report")
     made.globals["message"] = lambda text: clip_block(text, _MESSAGE)
     return made
 

@@ -284,7 +284,7 @@ def read_template(name: str) -> str:
 @cache
 def load_environment() -> Environment:
     """What templates of this page may use."""
-    made = load_templates("rca/report")
+    made = load_templates("interlock_rca", "report")
     made.filters.update(
         suspect_link=words.build_suspect_link,
         launch_link=words.build_launch_link,

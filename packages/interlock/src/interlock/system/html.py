@@ -12,10 +12,11 @@ from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from interlock.system import text, time
 
 
-def load_templates(room: str) -> Environment:
-    """The templates that lie in a folder of ours, with filters for texts and times."""
+def load_templates(package: str, folder: str) -> Environment:
+    """Return the templates in a package's folder, with filters for texts and times."""
+    places = [PackageLoader(package, folder), PackageLoader("interlock", "system")]
     made = Environment(
-        loader=ChoiceLoader([PackageLoader("interlock", each) for each in (room, "system")]),
+        loader=ChoiceLoader(places),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
