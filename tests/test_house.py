@@ -1,10 +1,10 @@
-"""Gates against what makes code hard: many parameters, classes that only forward, packages that grow.
+"""Gates against what makes code hard: parameters, classes that forward, packages that grow.
 
 Totals only shrink: a package that became smaller gets a smaller number here.
 """
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -25,6 +25,7 @@ SLACK = 150
 """Lines that a package may be below its number before the number must be lowered."""
 MOST_PARAMETERS = 7
 LONG_MODULE = 600
+"""Modules past this are listed in the report of the tests, not refused."""
 
 PACKAGES = sorted((ROOT / "packages").iterdir())
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -35,12 +36,10 @@ def list_modules(package: Path) -> list[Path]:
 
 
 @pytest.mark.parametrize("package", PACKAGES, ids=lambda package: package.name)
-def test_a_package_only_shrinks(package: Path) -> None:
+def test_a_package_only_shrinks(package: Path, record_property: Callable[..., None]) -> None:
     lines = {file: file.read_text(encoding="utf-8").count("\n") for file in list_modules(package)}
+    record_property("long", [str(file) for file, count in lines.items() if count > LONG_MODULE])
     total, most = sum(lines.values()), MOST_LINES[package.name]
-    for file, count in sorted(lines.items()):
-        if count > LONG_MODULE:
-            print(f"{file.relative_to(ROOT)} has {count} lines")
     assert total <= most, f"{package.name} has {total} lines, {total - most} more than before"
     assert total > most - SLACK, f"{package.name} has {total} lines now: write that in MOST_LINES"
 

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+from importlib import metadata
 
 import pytest
 
