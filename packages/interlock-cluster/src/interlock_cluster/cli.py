@@ -2,6 +2,7 @@
 
 import signal
 import socket
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -23,7 +24,7 @@ from interlock.cli.output import (
 from interlock.system.errors import UsageError
 
 if TYPE_CHECKING:
-    from interlock_cluster.worker_process import WorkerStatus
+    from interlock.api.workers import WorkerStatus
 
 
 @app.command()
@@ -150,9 +151,13 @@ def workers(db: Db = None, json: Json = False) -> None:
 
     One that has not been heard for the time of its lease is dead, and shown for a while.
     """
-    from interlock_cluster.worker_process import describe_since, list_workers, to_dict
+    from interlock.api.workers import list_workers
+    from interlock_cluster.worker_process import describe_since, to_dict
 
-    found = list_workers(open_project(db))
+    project = open_project(db)
+    if isinstance(project.db, Path):
+        raise UsageError(f"{project.db} is a file: only a PostgreSQL database has workers")
+    found = list_workers(project.db)
     if json:
         echo_json({"workers": [to_dict(each) for each in found]})
         return

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from interlock.api.project import Project
+from interlock.api.workers import HeldDetails, WorkerStatus
 from interlock.carriers.background import CrashReporter
 from interlock.carriers.contract import Carrier
 from interlock.carriers.registry import (
@@ -25,7 +26,7 @@ from interlock.carriers.registry import (
     build_agent,
     is_label,
 )
-from interlock.carriers.status import AgentStatus, read_agent_status
+from interlock.carriers.status import read_agent_status
 from interlock.engine.circuit import HUMAN
 from interlock.engine.circuit_file import is_valid_name
 from interlock.journal.address import PostgresAddress, beside
@@ -39,7 +40,7 @@ from interlock_cluster.queue import describe_queue
 from interlock_cluster.queue import list_workers as read_workers
 from interlock_cluster.queue_worker import WorkerIdentity
 from interlock_cluster.worker.checkout import CheckoutStore
-from interlock_cluster.worker.host import EndedWork, HeldDetails, WorkerHost
+from interlock_cluster.worker.host import EndedWork, WorkerHost
 
 LEASE = 15.0
 """Seconds without a heartbeat after which a worker's dispatches go to others."""
@@ -47,25 +48,6 @@ GRACE = 600.0
 """Seconds for agents to finish after SIGTERM."""
 T = TypeVar("T")
 _NOT_ON_WORKERS = (*FILE_CARRIERS, MCP, "worker")
-
-
-class WorkerStatus(msgspec.Struct, frozen=True):
-    """A worker, as others see it."""
-
-    worker_id: str
-    name: str
-    host: str
-    pid: int
-    version: str
-    state: str
-    """`ready`, `draining`, or `dead` if it has not been heard for the time of its lease."""
-    agents: dict[str, str]
-    labels: tuple[str, ...]
-    slots: int
-    started_at: float
-    silent: float
-    """Seconds since it was last heard."""
-    dispatches: tuple[HeldDetails, ...]
 
 
 class Worker:
@@ -154,34 +136,8 @@ class Worker:
         }
 
 
-def list_workers(project: Project) -> list[WorkerStatus]:
-    """The workers of the project's database, those that died a while ago too."""
-    if not isinstance(project.db, PostgresAddress):
-        raise UsageError(f"{project.db} is a file: only a PostgreSQL database has workers")
-    return _read_workers(project.db)
-
-
-def list_worker_agents(address: PostgresAddress) -> list[AgentStatus]:
-    """The agents at work on the hosts of live workers."""
-    return [
-        AgentStatus(
-            dispatch_id=each.dispatch_id,
-            run_id=each.run_id,
-            case_id=each.case_id,
-            step=each.step,
-            agent=f"{worker.agents.get(each.role, each.role)} on {worker.host}",
-            word=each.liveness.partition(": ")[2] or "working",
-            reasons=(f"worker {worker.name}, for {each.seconds:.0f} s",),
-            pid=worker.pid,
-            at=time.time() - worker.silent,
-        )
-        for worker in _read_workers(address)
-        if worker.state != "dead"
-        for each in worker.dispatches
-    ]
-
-
-def _read_workers(address: PostgresAddress) -> list[WorkerStatus]:
+def read_worker_statuses(address: PostgresAddress) -> list[WorkerStatus]:
+    """Return the workers that the database knows."""
     from interlock_cluster.postgres import open_driver
 
     with explain_errors(address):

@@ -8,11 +8,11 @@ from urllib.parse import parse_qs, urlsplit
 import psycopg
 import pytest
 
+from interlock.api.project import Project
 from interlock.journal import journal
 from interlock.journal.address import PostgresAddress, beside, identify, parse_address
 from interlock.journal.connection import raw_connection
 from interlock.journal.database import (
-    describe_server,
     has_database,
     open_reader,
     open_writer,
@@ -23,6 +23,7 @@ from interlock.journal.runs import find_run
 from interlock.journal.schema import list_table_sets, read_versions
 from interlock.system.errors import NoDatabaseError, StoreError, UsageError
 from interlock_cluster import postgres
+from interlock_cluster.checks import check_cluster
 from interlock_cluster.postgres import server_connection
 from tests.world.pooler import run_pooler
 from tests.world.postgres_server import Server, administer, locate, make_database, run_server
@@ -181,7 +182,8 @@ def test_behind_a_pooler_nothing_is_prepared(tmp_path: Path, postgres: PostgresA
                 find_run(connection, 1)
             raw = raw_connection(connection)
             assert raw.execute("select count(*) from pg_prepared_statements").fetchone() == (0,)
-        assert "pooler" in [each.name for each in describe_server(pooled)]
+        checks = check_cluster(Project(tmp_path, db=pooled.url))
+        assert "store.pooler" in [each.id for each in checks]
     assert World(tmp_path, db=postgres).faults() == []
 
 
@@ -231,9 +233,9 @@ def test_tls_is_verified_and_passwords_are_never_told(tmp_path: Path, server: Se
     world = World(tmp_path, db=address)
     world.begin("A")
     assert world.work() == "done"
-    checks = {each.name: each for each in describe_server(address)}
-    assert "tls" not in checks
-    assert checks["durable"].ok
+    checks = {each.id: each for each in check_cluster(Project(tmp_path, db=address.url))}
+    assert "store.tls" not in checks
+    assert checks["store.durable"].ok
     wrong = refused(locate_work("hunter3"))
     assert "the server does not let this user in: check the user, its password" in wrong
     assert "hunter3" not in wrong

@@ -8,6 +8,7 @@ import psycopg
 import pytest
 
 from interlock.api.project import Project
+from interlock.api.workers import list_workers
 from interlock.journal.address import PostgresAddress
 from interlock.journal.connection import ServerError
 from interlock.journal.database import open_writer
@@ -19,7 +20,6 @@ from interlock_cluster.postgres import PostgresConnection, open_driver
 from interlock_cluster.queue import Offer
 from interlock_cluster.queue_worker import Taken, WorkerIdentity, WrittenReply
 from interlock_cluster.worker.carrier import WorkerCarrier
-from interlock_cluster.worker_process import list_workers
 
 ONE, TWO = "1" * 32, "2" * 32
 
@@ -199,7 +199,7 @@ def test_a_worker_that_talks_nonsense_hides_no_other(
 ) -> None:
     queue_worker.beat(server, ONE, "ready", {}, '[{"dispatch_id": "not a')
     queue_worker.beat(server, TWO, "ready", {}, "[" + " " * 2_000_000 + "]")
-    found = list_workers(Project(tmp_path, db=postgres.url))
+    found = list_workers(postgres)
     assert [(each.state, each.dispatches) for each in found] == [("ready", ()), ("ready", ())]
     with pytest.raises(ServerError, match="this worker cannot be: xxx"):
         server.execute(

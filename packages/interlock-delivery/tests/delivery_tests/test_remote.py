@@ -19,7 +19,7 @@ from tests.world.delivery_world import git
 from tests.world.places import ROOT
 from tests.world.processes import hear
 
-AGENT = ROOT / "tests/world/pulling_workers.py"
+AGENT = ROOT / "tests/world/workers.py"
 
 
 def test_only_refs_of_the_dispatch_are_fetched() -> None:

@@ -13,16 +13,18 @@ import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 
 import msgspec
 
 from interlock.carriers.background import report_failure, tell_user
 from interlock.carriers.contract import Ask, Carrier, Reply, Session, Traits
+from interlock.carriers.registry import AgentContext, AgentSpec, is_label
 from interlock.engine.case import Usage
 from interlock.engine.circuit import CRASH, FAILURES, TIMEOUT, UNREADABLE
 from interlock.journal.address import PostgresAddress
 from interlock.journal.ownership import describe_self
-from interlock.system.errors import InterlockError
+from interlock.system.errors import InterlockError, SourceError
 from interlock_cluster import queue
 from interlock_cluster.postgres import PostgresConnection
 from interlock_cluster.queue import MOST_LOSSES, LostOffer, Offer, QueuedReply, QueueRoom
@@ -358,3 +360,17 @@ def refuse_late(queued: QueuedReply) -> Reply:
         content = queued.body
     sentence = _PROBLEMS[queued.problem].format(queued.dispatch_id)
     return Reply(queued.dispatch_id, content, refused="Stale", reason=sentence)
+
+
+def build_worker(spec: AgentSpec, context: AgentContext) -> Carrier:
+    """Build the agent `worker[:LABEL]`, which workers on other hosts answer."""
+    if isinstance(context.db, Path):
+        raise SourceError(
+            f"the agent 'worker' needs a PostgreSQL database; {context.db} is a file: use --db "
+            "postgresql://USER@HOST/NAME, or --dispatch mcp for workers on this machine"
+        )
+    if spec.rest and not is_label(spec.rest):
+        raise SourceError(
+            f"{spec}: a label has letters, digits, '.', '_' and '-'; use worker:LABEL"
+        )
+    return WorkerCarrier(context.db, spec.rest)

@@ -14,6 +14,7 @@ from functools import partial
 
 import msgspec
 
+from interlock.api.workers import HeldDetails
 from interlock.carriers.background import report_failure
 from interlock.carriers.contract import MAX_ANSWER, Ask, Carrier, Reply, Session
 from interlock.engine.circuit import CRASH, RATE_LIMIT, UNREADABLE
@@ -61,18 +62,6 @@ class EndedWork(msgspec.Struct, frozen=True):
     """Whether its reply was `accepted`, or refused as what, or that there is none: `lost` to
     another, `given-back`."""
     reply: Reply | None = None
-
-
-class HeldDetails(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What others see of a dispatch under way."""
-
-    dispatch_id: int
-    run_id: int
-    case_id: str
-    step: str
-    role: str
-    seconds: float
-    liveness: str = ""
 
 
 class WorkerHost:

@@ -9,8 +9,8 @@ from litestar.params import Parameter
 from interlock.api.agents import list_agent_clis, list_alive, list_asked, list_records
 from interlock.api.circuits import Circuit, list_circuits, verify_once
 from interlock.api.project import Project
+from interlock.api.workers import list_workers
 from interlock.system.errors import NotFoundError
-from interlock_cluster.worker_process import list_workers
 from interlock_web.api.routes import reading
 
 _RUNS_LOOKED_AT: Final = 100
@@ -245,7 +245,7 @@ def list_agents(project: Project) -> Agents:
 def list_all_workers(project: Project) -> WorkerList:
     """Those of a PostgreSQL database, on all hosts; a file has none."""
     found = (
-        [] if isinstance(project.db, Path) or not project.has_database else list_workers(project)
+        [] if isinstance(project.db, Path) or not project.has_database else list_workers(project.db)
     )
     return WorkerList(
         [

@@ -8,9 +8,9 @@ from litestar import Response, get
 
 from interlock.api.agents import list_agent_clis, list_alive, list_asked, list_records
 from interlock.api.circuits import Circuit, CircuitInfo, list_circuits, verify_once
+from interlock.api.workers import WorkerStatus, list_workers
 from interlock.engine.draw import draw_text
 from interlock.system.errors import InterlockError, NotFoundError
-from interlock_cluster.worker_process import WorkerStatus, list_workers
 from interlock_web.app import Window
 from interlock_web.circuit_map import map_circuit
 
@@ -69,7 +69,7 @@ def show_agents(window: Window) -> Response[str]:
         with project.read() as connection:
             records = list_records(connection, runs=_RUNS_LOOKED_AT)
             asked = list_asked(connection, project.db)
-        workers = list_workers(project) if not isinstance(project.db, Path) else None
+        workers = list_workers(project.db) if not isinstance(project.db, Path) else None
     return window.render(
         "agents.html",
         title="Agents",

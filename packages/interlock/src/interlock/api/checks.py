@@ -14,10 +14,9 @@ from interlock.api.project import Project
 from interlock.api.work import load_circuit
 from interlock.carriers.human import AnswerPolicy
 from interlock.carriers.registry import explain_not_runnable, list_agents, list_endpoints
-from interlock.journal.address import DatabaseAddress, PostgresAddress
+from interlock.journal.address import DatabaseAddress
 from interlock.journal.audit import audit
 from interlock.journal.database import (
-    describe_server,
     find_writers,
     has_database,
     open_reader,
@@ -138,47 +137,14 @@ def _check_database(db: DatabaseAddress, *, deep: bool) -> Iterator[DoctorCheck]
         if not has_database(db):
             yield DoctorCheck("store.file", True, f"no database at {db} yet", note=True)
             return
-        yield from _check_file(db) if isinstance(db, Path) else _check_server(db)
+        if isinstance(db, Path):
+            yield from _check_file(db)
         writers = list(find_writers(db).list_all())
         working = "; ".join(f"worked on by {each}" for each in writers)
         yield DoctorCheck("store.writer", True, working or "nobody writes to it")
         yield from _check_content(db, deep=deep)
     except (InterlockError, msgspec.MsgspecError) as error:
         yield DoctorCheck("store.unreadable", False, str(error))
-
-
-def _check_server(address: PostgresAddress) -> Iterator[DoctorCheck]:
-    for each in describe_server(address):
-        yield DoctorCheck(f"store.{each.name}", each.ok, each.message, note=each.note)
-    yield from _check_queue(address)
-
-
-def _check_queue(address: PostgresAddress) -> Iterator[DoctorCheck]:
-    """Whether workers could use the queue, as it is in the database, with what is installed."""
-    from interlock_cluster import queue
-    from interlock_cluster.postgres import open_driver
-
-    try:
-        installed = queue.find_procrastinate()
-    except InterlockError as error:
-        yield DoctorCheck("queue.procrastinate", True, str(error), note=True)
-        return
-    server = open_driver(address, "ro")
-    try:
-        found = queue.describe_queue(server)
-    finally:
-        server.close()
-    if found is None:
-        yield DoctorCheck("queue.schema", True, "no work queue yet: 'interlock init-db' makes it")
-    elif found == (queue.VERSION, installed):
-        yield DoctorCheck("queue.schema", True, f"version {found[0]}, procrastinate {found[1]}")
-    else:
-        message = (
-            f"the work queue is of version {found[0]} with procrastinate {found[1]}, this host has "
-            f"{queue.VERSION} with {installed}: install the same everywhere, then 'interlock "
-            "init-db'"
-        )
-        yield DoctorCheck("queue.schema", found[0] == queue.VERSION, message, note=True)
 
 
 def _check_file(path: Path) -> Iterator[DoctorCheck]:

@@ -6,7 +6,6 @@ Reads what is committed and disturbs nobody.
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ import msgspec
 
 from interlock.api.circuits import check_thresholds
 from interlock.api.work import load_circuit, measure_usage
+from interlock.api.workers import list_worker_agents
 from interlock.carriers.cli.work_folder import list_work_files
 from interlock.carriers.mcp.messages import RunReport
 from interlock.carriers.registry import agents_folder
@@ -22,7 +22,7 @@ from interlock.engine.advance import open_case
 from interlock.engine.case import ModelCall
 from interlock.engine.circuit import FAILURES, Circuit
 from interlock.engine.replay import ReplayedCase, describe_position, replay
-from interlock.journal.address import DatabaseAddress, PostgresAddress
+from interlock.journal.address import DatabaseAddress
 from interlock.journal.browse import count_places
 from interlock.journal.connection import Connection
 from interlock.journal.database import find_writers, open_reader
@@ -229,12 +229,8 @@ class RunStanding(msgspec.Struct, frozen=True, kw_only=True):
 def _list_agents(db: DatabaseAddress) -> list[AgentStatus]:
     """Return the agents at work, on this host and with workers on others."""
     found = read_agent_status(agents_folder(db))
-    if isinstance(db, PostgresAddress):
-        from interlock_cluster.worker_process import list_worker_agents
-
-        own = {each.dispatch_id for each in found}
-        with suppress(StoreError):  # whoever may read runs need not have a right to the queue
-            found += [each for each in list_worker_agents(db) if each.dispatch_id not in own]
+    own = {each.dispatch_id for each in found}
+    found += [each for each in list_worker_agents(db) if each.dispatch_id not in own]
     return found
 
 

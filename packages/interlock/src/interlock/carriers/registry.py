@@ -315,21 +315,6 @@ def build_mcp(_spec: AgentSpec, context: AgentContext) -> Carrier:
     return McpCarrier(folder, context.queries, context.clock, nonce)
 
 
-def build_worker(spec: AgentSpec, context: AgentContext) -> Carrier:
-    from interlock_cluster.worker.carrier import WorkerCarrier
-
-    if isinstance(context.db, Path):
-        raise SourceError(
-            f"the agent 'worker' needs a PostgreSQL database; {context.db} is a file: use --db "
-            "postgresql://USER@HOST/NAME, or --dispatch mcp for workers on this machine"
-        )
-    if spec.rest and not is_label(spec.rest):
-        raise SourceError(
-            f"{spec}: a label has letters, digits, '.', '_' and '-'; use worker:LABEL"
-        )
-    return WorkerCarrier(context.db, spec.rest)
-
-
 def is_label(text: str) -> bool:
     """Whether workers may be told apart by it."""
     return _LABEL.fullmatch(text) is not None

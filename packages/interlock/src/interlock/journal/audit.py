@@ -23,6 +23,7 @@ from interlock.journal.connection import (
 from interlock.journal.history import list_cases
 from interlock.journal.journal import build_state, hash_blob, read_blob
 from interlock.journal.runs import Run, find_run, load_cases
+from interlock.journal.server import load_driver
 from interlock.system.errors import InterlockError
 
 FindSubjects = Callable[[RawConnection], Iterable[str]]
@@ -128,17 +129,11 @@ def _run_check(subject: str, check: Callable[[], Iterable[Fault]]) -> Iterator[F
 
 
 def _check_integrity(connection: Connection) -> Iterator[Fault]:
-    own = sqlite if find_server(connection.raw) is None else _import_postgres()
+    own: Any = sqlite if find_server(connection.raw) is None else load_driver()
     for line in own.find_damage(connection):
         yield Fault("store.damaged", "database", line)
     for row in own.find_dangling(connection):
         yield Fault("store.dangling", row, "it refers to a row that is not there")
-
-
-def _import_postgres() -> Any:
-    from interlock_cluster import postgres
-
-    return postgres
 
 
 def _check_blobs(connection: Connection) -> Iterator[Fault]:

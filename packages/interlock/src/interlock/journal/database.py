@@ -29,6 +29,7 @@ from interlock.journal.schema import (
     read_version,
     read_versions,
 )
+from interlock.journal.server import load_driver
 from interlock.system.errors import NoDatabaseError, NoRightsError, StoreError
 from interlock.system.files import make_own_folder, private_mode, rename_synced
 from interlock.system.locks import BRIEFLY, LockHeldError, hold_lock, lock_owner
@@ -113,10 +114,8 @@ def _open_file(path: Path) -> Iterator[Connection]:
 
 @contextmanager
 def _open_server(address: PostgresAddress) -> Iterator[Connection]:
-    from interlock_cluster import postgres
-
     make_own_folder(address.folder)
-    with postgres.connect(address, "rw") as connection:
+    with load_driver().connect(address, "rw") as connection:
         bring_up_to_date(connection, address, list_table_sets(), create=True)
         yield connection
 
@@ -158,9 +157,7 @@ def open_reader(db: DatabaseAddress) -> Iterator[Connection]:
                 _check_current(db, connection)
                 yield connection
         else:
-            from interlock_cluster import postgres
-
-            with postgres.connect(db, "ro") as connection:
+            with load_driver().connect(db, "ro") as connection:
                 if not read_versions(connection.raw):
                     raise NoDatabaseError(f"there is no journal in {db} yet")
                 _check_current(db, connection)
@@ -171,47 +168,8 @@ def has_database(db: DatabaseAddress) -> bool:
     """Return whether there is anything to read yet."""
     if isinstance(db, Path):
         return db.exists()
-    from interlock_cluster import postgres
-
-    with explain_errors(db), postgres.connect(db, "ro") as connection:
+    with explain_errors(db), load_driver().connect(db, "ro") as connection:
         return bool(read_versions(connection.raw))
-
-
-class ServerCheck(msgspec.Struct, frozen=True):
-    """One thing that was looked at on a server; a `note` is only worth knowing."""
-
-    name: str
-    ok: bool
-    message: str
-    note: bool = False
-
-
-def describe_server(address: PostgresAddress) -> list[ServerCheck]:
-    """Check how fit a server is for a journal."""
-    from interlock_cluster import postgres
-
-    with explain_errors(address), postgres.connect(address, "ro") as connection:
-        server = postgres.server_connection(connection)
-        facts, size = server.facts, postgres.read_size(connection)
-        fsync, encrypted = postgres.read_safety(connection)
-    major = facts.version // 10_000
-    found = [
-        ServerCheck(
-            "server", not facts.read_only, f"{address}, PostgreSQL {major}, {size:,} bytes"
-        ),
-        ServerCheck(
-            "durable",
-            fsync,
-            "what is committed is on disk" if fsync else "fsync is off: a power cut loses work",
-        ),
-    ]
-    if not encrypted:
-        plain = "the connection is not encrypted: use sslmode=verify-full beyond this machine"
-        found.append(ServerCheck("tls", True, plain, note=True))
-    if server.is_pooled:
-        pooled = "a pooler is between: nothing is prepared, and coordinators hear by polling only"
-        found.append(ServerCheck("pooler", True, pooled, note=True))
-    return found
 
 
 @contextmanager
@@ -233,17 +191,13 @@ def explain_errors(db: DatabaseAddress) -> Iterator[None]:
 def _explain_error(db: DatabaseAddress, error: Exception) -> str:
     if isinstance(db, Path):
         return sqlite.explain_error(db, error)
-    from interlock_cluster import postgres
-
-    return postgres.explain_error(db, error)
+    return load_driver().explain_error(db, error)
 
 
 def _lacks_rights(db: DatabaseAddress, error: Exception) -> bool:
     if isinstance(db, Path):
         return False
-    from interlock_cluster import postgres
-
-    return postgres.lacks_rights(error)
+    return load_driver().lacks_rights(error)
 
 
 def create_file(path: Path) -> None:

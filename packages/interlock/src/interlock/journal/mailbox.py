@@ -10,7 +10,7 @@ import pwd
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
@@ -18,10 +18,8 @@ from interlock.journal.address import DatabaseAddress, PostgresAddress
 from interlock.journal.connection import ERRORS
 from interlock.journal.database import explain_errors, open_reader, write_beside
 from interlock.journal.ownership import CHANNEL
+from interlock.journal.server import ServerConnection, load_driver
 from interlock.system.errors import NoDatabaseError
-
-if TYPE_CHECKING:
-    from interlock_cluster.postgres import PostgresConnection
 
 _RECENT = 2.0
 """Seconds; far longer than the times of files are coarse."""
@@ -56,7 +54,7 @@ class Mailbox:
     def __init__(self, db: DatabaseAddress, box: str) -> None:
         self._db = db
         self._box = box
-        self._server: PostgresConnection | None = None
+        self._server: ServerConnection | None = None
         self._looked_at: tuple[object, ...] | None = None
         self._names: list[MessageName] = []
 
@@ -123,15 +121,13 @@ class Mailbox:
         with explain_errors(address):
             if self._server is not None:
                 try:
-                    return self._server.execute(sql, parameters).fetchall()
+                    return list(self._server.execute(sql, parameters))
                 except ERRORS:
                     if not self._server.driver.closed:
                         raise
                 self._server.close()
-            from interlock_cluster.postgres import open_driver
-
-            self._server = open_driver(address)
-            return self._server.execute(sql, parameters).fetchall()
+            self._server = load_driver().open_driver(address)
+            return list(self._server.execute(sql, parameters))
 
 
 def _stat(path: Path) -> tuple[object, ...] | None:

@@ -17,7 +17,7 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
@@ -30,10 +30,8 @@ from interlock.journal.connection import (
     raw_connection,
     transaction,
 )
+from interlock.journal.server import ServerConnection, load_driver
 from interlock.system.errors import StateError, StoreError
-
-if TYPE_CHECKING:
-    from interlock_cluster.postgres import PostgresConnection
 
 LEASE = 7.0
 """Seconds for which a run is owned without a word: with the looks of others, less than ten pass
@@ -145,7 +143,7 @@ class Ownership:
     def _key(self) -> tuple[int, str, int]:
         return (self.run_id, self.owner, self.epoch)
 
-    def renew(self, server: "PostgresConnection") -> bool:
+    def renew(self, server: ServerConnection) -> bool:
         """Extend the lease; False if another has the run."""
         begun = time.monotonic()
         if server.execute(_RENEW, (LEASE, *self._key)).rowcount == 0:
@@ -266,17 +264,16 @@ def _note_owner(connection: Connection, run_id: int) -> Ownership:
 def _keep_renewed(connection: Connection, ownership: Ownership) -> Iterator[None]:
     """Renew the lease meanwhile, in a thread with a connection of its own: neither a long turn nor
     a full pool keeps it waiting."""
-    from interlock_cluster.postgres import open_driver, server_connection
-
-    address = server_connection(connection).address
+    driver = load_driver()
+    address = driver.server_connection(connection).address
     over = threading.Event()
 
     def keep() -> None:
-        server: PostgresConnection | None = None
+        server: ServerConnection | None = None
         while not over.wait(RENEW):
             was_sure = ownership.is_sure
             try:
-                server = server or open_driver(address)
+                server = server or driver.open_driver(address)
                 if not ownership.renew(server):
                     break
             except (*ERRORS, StoreError):
@@ -323,9 +320,8 @@ class Writers(msgspec.Struct, frozen=True):
 def read_writers(address: PostgresAddress) -> Writers:
     """Return the processes that work on runs of a server's database at this moment."""
     from interlock.journal.schema import read_versions
-    from interlock_cluster.postgres import connect
 
-    with connect(address, "ro") as connection:
+    with load_driver().connect(address, "ro") as connection:
         if not read_versions(raw_connection(connection)):
             return Writers()
         return Writers(by_run=_read_alive(raw_connection(connection)))

@@ -16,6 +16,7 @@ import msgspec
 
 from interlock.journal.address import DatabaseAddress
 from interlock.journal.connection import Connection, RawConnection, find_server, raw_connection
+from interlock.journal.server import load_driver
 from interlock.system.errors import SourceError, StoreError
 
 GROUP = "interlock.tables"
@@ -174,9 +175,7 @@ def _is_done(versions: Mapping[str, int], sets: Sequence[TableSet]) -> bool:
 
 def _import_driver(raw: RawConnection) -> Any:
     if find_server(raw):
-        from interlock_cluster import postgres
-
-        return postgres
+        return load_driver()
     from interlock.journal import sqlite
 
     return sqlite
