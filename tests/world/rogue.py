@@ -79,6 +79,41 @@ if os.fork():
 os.setsid()
 time.sleep(300)
 """
+_THREADED_DAEMON = """
+import ctypes, os, threading, time
+done, told = os.pipe()
+if os.fork():
+    os.read(done, 1)
+    print("result", flush=True)
+    os._exit(0)
+os.setsid()
+if os.fork():
+    os._exit(0)
+def outlive():
+    while ") Z" not in open(f"/proc/{os.getpid()}/stat").read():
+        time.sleep(0.01)
+    os.write(told, b".")
+    time.sleep(300)
+threading.Thread(target=outlive).start()
+ctypes.CDLL(None).pthread_exit(None)
+"""
+_QUICK_DAEMON = """
+import os
+done, until_exec = os.pipe()
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        null = os.open(os.devnull, os.O_RDWR)
+        for number in range(3):
+            os.dup2(null, number)
+        limits = "ulimit -S -t 1000; ulimit -S -c 0; ulimit -S -n 64"
+        os.execve("/bin/sh", ["sh", "-c", f"{limits}; exec setsid env -i sleep 300"], {})
+    os._exit(0)
+os.wait()
+os.close(until_exec)
+os.read(done, 1)
+print("result", flush=True)
+"""
 _RELAY = """
 import os, signal
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -199,6 +234,19 @@ ROGUES = {
         "setsid sleep 300 & echo result", words=(b"result",), left=1
     ),
     "leaves a daemon": Rogue(python=_DAEMON, words=(b"result",), left=1),
+    "leaves a daemon whose main thread has ended": Rogue(
+        python=_THREADED_DAEMON, words=(b"result",), left=1
+    ),
+    "leaves a daemon that shed everything at once": Rogue(
+        python=_QUICK_DAEMON, words=(b"result",), left=1
+    ),
+    "leaves a child that has a last word": Rogue(
+        "(trap 'echo result; exit' TERM; echo hello; while :; do sleep 0.01; done) & "
+        "while :; do sleep 0.05; exit; done",
+        words=(b"hello",),
+        late=(b"result",),
+        left=-1,
+    ),
     "leaves a child that forgot its tag": Rogue(
         "env -i sleep 300 & echo result", words=(b"result",), left=1
     ),

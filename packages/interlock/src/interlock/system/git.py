@@ -21,6 +21,7 @@ from typing import IO, Final
 import msgspec
 
 from interlock.system.errors import SourceError
+from interlock.system.process_table import HOST_VARIABLE
 from interlock.system.process_tree import kill_group
 
 NAME, MAIL = "Interlock", "interlock@localhost"
@@ -347,6 +348,9 @@ def write_files(git: Git, commit: str, but: Sequence[bytes] = ()) -> str:
     return git.read_line("write-tree")
 
 
+_KEPT_VARIABLES = ("PATH", "TMPDIR", HOST_VARIABLE)
+
+
 def build_environment(policy: GitPolicy, variables: Mapping[str, str]) -> dict[str, str]:
     """Only what git needs: a variable of the caller's shell must not redirect it."""
     if policy is _USER_CONFIG:
@@ -358,7 +362,7 @@ def build_environment(policy: GitPolicy, variables: Mapping[str, str]) -> dict[s
     elif policy.as_user:
         kept = {name: value for name, value in variables.items() if not name.startswith("GIT_")}
     else:
-        kept = {name: variables[name] for name in ("PATH", "TMPDIR") if name in variables}
+        kept = {name: variables[name] for name in _KEPT_VARIABLES if name in variables}
     return {**kept, **policy.environment}
 
 

@@ -8,12 +8,9 @@ by name. One snapshot serves everyone who asks in the same moment, and begins af
 
 import asyncio
 import os
-import resource
 from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator
-from contextlib import suppress
 from functools import cache
-from hashlib import blake2b
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,13 +21,20 @@ HAS_PROC = (PROC / "self" / "environ").exists()
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
+HOST_VARIABLE = "SUBREAPER_PID"
+"""Set by a process that orphans fall to; what it starts for itself inherits the variable."""
+
+
 class TagNames(NamedTuple):
-    """The environment variables by which processes are known: what marks a process and all it
-    starts, the marks it was started under, and who supervises it."""
+    """The environment variables by which processes are known."""
 
     tag: str
+    """Names a dispatch; everything the agent starts inherits it."""
     above: str
+    """The tags of the dispatches inside which this one runs."""
     owner: str
+    """The process that supervises the agent."""
+    host: str = HOST_VARIABLE
 
 
 class Process(msgspec.Struct, frozen=True, order=True, gc=False):
@@ -49,10 +53,13 @@ class SeenProcess(msgspec.Struct, frozen=True, gc=False):
     name: str
     tags: tuple[str, ...] = ()
     owner: str = ""
+    host: str = ""
+    threads: int = 1
 
     @property
     def alive(self) -> bool:
-        return self.state not in "ZX"
+        """Whether anything of it runs: the first thread may end before the others."""
+        return self.state not in "ZX" or self.threads > 1
 
 
 ProcessTable = dict[int, SeenProcess]
@@ -95,62 +102,6 @@ def is_running(pid: int, started: str) -> bool:
     return True
 
 
-_PID_BITS = 22  # the most that Linux allows
-_MARKED = 1 << 62
-
-
-class ProcessMark(NamedTuple):
-    """What a mark says: the group it is of, and the process that set it."""
-
-    group: int
-    owner: int
-
-
-def choose_mark(group: str, text: str) -> int:
-    """A number by which all that a process starts can be known: see `set_mark`. It tells its group
-    and us, too, for when we are no more."""
-    return (
-        _MARKED
-        | _hash(group, 2) << 24 + _PID_BITS
-        | os.getpid() % (1 << _PID_BITS) << 24
-        | _hash(text, 3)
-    )
-
-
-def parse_mark(mark: int) -> ProcessMark | None:
-    if mark >> 62 != 1:
-        return None
-    return ProcessMark(mark >> 24 + _PID_BITS & 0xFFFF, mark >> 24 & (1 << _PID_BITS) - 1)
-
-
-def belongs_to(mark: ProcessMark, group: str) -> bool:
-    return mark.group == _hash(group, 2)
-
-
-def _hash(text: str, size: int) -> int:
-    return int.from_bytes(blake2b(text.encode(), digest_size=size).digest())
-
-
-def set_mark(pid: int, mark: int) -> None:
-    """Mark a process and all that it will start from now on, whatever they do to their environment,
-    their session and their parents: limits are inherited, and this one (for real-time scheduling)
-    is so high that it limits nothing. Where the system has no such limit, nothing is marked."""
-    with suppress(OSError, ValueError, AttributeError):
-        hard = resource.prlimit(pid, resource.RLIMIT_RTTIME)[1]
-        resource.prlimit(pid, resource.RLIMIT_RTTIME, (mark, hard))
-
-
-def read_mark(pid: int) -> int:
-    """The mark of a process; 0 if it has none, or cannot be looked at."""
-    try:
-        lines = _read_bytes(f"/proc/{pid}/limits").splitlines()
-    except OSError:
-        return 0
-    values = (line.split()[3] for line in lines if line.startswith(b"Max realtime timeout"))
-    value = next(values, b"")
-    return int(value) if value.isdigit() else 0
-
-
 def _list_pids() -> Iterator[int]:
     if not HAS_PROC:
         import psutil
@@ -185,14 +136,18 @@ def _read_proc(pid: int, names: TagNames | None, anyone: bool) -> SeenProcess | 
         state=fields[0].decode(),
         cpu=(int(fields[11]) + int(fields[12])) / _TICKS,
         name=head.partition(b"(")[2].decode(errors="replace"),
+        threads=int(fields[17]),
     )
     if names is None or not seen.alive:
         return seen
-    return _add_tags(seen, names, _read_environment(pid, names))
+    return _add_tags(seen, names, _read_environment(seen, names))
 
 
-def _read_environment(pid: int, names: TagNames) -> dict[str, str]:
+def _read_environment(seen: SeenProcess, names: TagNames) -> dict[str, str]:
+    pid = seen.process.pid
     try:
+        if seen.state == "Z":  # a thread that ended shows no environment, the last one still does
+            pid = max(int(path.name) for path in Path(f"/proc/{pid}/task").iterdir())
         content = _read_bytes(f"/proc/{pid}/environ")
     except (FileNotFoundError, ProcessLookupError, PermissionError):
         return {}
@@ -246,9 +201,10 @@ def _read_psutil(pid: int, names: TagNames | None, anyone: bool) -> SeenProcess 
 
 def _add_tags(seen: SeenProcess, names: TagNames, environment: dict[str, str]) -> SeenProcess:
     tags = f"{environment.get(names.above, '')} {environment.get(names.tag, '')}".split()
-    if not tags:
+    owner, host = environment.get(names.owner, ""), environment.get(names.host, "")
+    if not tags and not host:
         return seen
-    return msgspec.structs.replace(seen, tags=tuple(tags), owner=environment.get(names.owner, ""))
+    return msgspec.structs.replace(seen, tags=tuple(tags), owner=owner, host=host)
 
 
 def find_relatives(

@@ -11,16 +11,40 @@ import os
 import signal
 import subprocess
 import threading
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
+from functools import cache
 from typing import IO, Literal
 
 import msgspec
 
 from interlock.system.clock import Clock
-from interlock.system.process_table import Process, SeenProcess, read_process
+from interlock.system.process_table import HOST_VARIABLE, Process, SeenProcess, read_process
 
 HAS_HANDLES = hasattr(os, "pidfd_open") and hasattr(signal, "pidfd_send_signal")
+
+
+_PR_SET_CHILD_SUBREAPER = 36
+
+
+@cache
+def become_subreaper() -> None:
+    """Let orphans among our descendants fall to this process instead of init, so that a daemon
+    stays below us whatever it sheds. Where the system cannot do that, a process is known by its
+    tag, its session and its parents alone."""
+    import ctypes
+
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    os.environ[HOST_VARIABLE] = str(os.getpid())
+
+
+def reap_fallen(processes: Iterable[SeenProcess]) -> None:
+    """Take the exit codes of those that fell to us and have ended, so that none stays a zombie."""
+    for seen in processes:
+        if seen.parent == os.getpid() and not seen.alive:
+            with suppress(ChildProcessError):
+                os.waitpid(seen.process.pid, os.WNOHANG)
 
 
 def send_signal(process: Process, number: int) -> bool:

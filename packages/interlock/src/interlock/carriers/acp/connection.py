@@ -57,13 +57,13 @@ class AcpProcess:
     async def end(self, clock: Clock, grace: float) -> int | None:
         """End it with everything it started, and release what it held; its exit code."""
         self.stdout.close()
-        members = self.family.select(await self.family.list_processes())
+        members = await self.family.find()
         if members:
             await self.family.kill(members, clock, grace)
         leader = self.family.leader.pid
         self.strays = sum(seen.session != leader for seen in members.values())
         self._close_pipes()
-        return self.family.exit.reap()
+        return self.family.reap()
 
     def _close_pipes(self) -> None:
         self.stdout.close()

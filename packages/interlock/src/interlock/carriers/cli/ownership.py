@@ -5,10 +5,9 @@ and the dispatch, and has a nonce: two dispatches never share one. The owner is 
 supervises.
 
 Only processes are ended that carry a tag of this workspace and have lost their owner, or whose
-owner cannot be seen from here and whose run is over. A daemon that emptied its environment carries
-no tag, but still the mark of its agent, which tells the workspace and the owner. Never by name,
-never another user's, never what an Interlock that lives looks after. This process, its ancestors
-and those it started are always spared.
+owner cannot be seen from here and whose run is over. Never by name, never another user's, never
+what an Interlock that lives looks after. This process, its ancestors and those it started are
+always spared.
 """
 
 import functools
@@ -16,7 +15,6 @@ import os
 import re
 import signal
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from typing import Final
 
 import msgspec
@@ -30,16 +28,13 @@ from interlock.system.process_table import (
     ProcessTable,
     SeenProcess,
     TagNames,
-    belongs_to,
     find_ancestors,
     find_descendants,
     is_running,
     list_processes,
-    parse_mark,
-    read_mark,
     read_process,
 )
-from interlock.system.process_tree import KillReport, Survivor, kill_tree, send_signal
+from interlock.system.process_tree import KillReport, Survivor, kill_tree, reap_fallen, send_signal
 
 TAG_VARIABLE = "INTERLOCK_TAG"
 PARENT_TAGS_VARIABLE = "INTERLOCK_TAGS_ABOVE"
@@ -110,18 +105,22 @@ async def cleanup_orphans(
     """End the orphans of a workspace, and tell the user. `is_over` is asked where nobody can tell
     who looks after."""
     tags: set[ProcessTag] = set()
+    known: set[Process] = set()
     over = functools.cache(is_over)
-    spared: set[Process] = set()
+    kin = OwnProcesses({})
 
     def stop_it(seen: SeenProcess) -> None:
-        if seen.process not in spared and is_orphan(seen, workspace, over):
+        if kin.select_foreign(seen, find_orphaned_tags(seen, workspace, over)):
             send_signal(seen.process, signal.SIGSTOP)
 
     async def find(stop: bool) -> dict[Process, SeenProcess]:
+        nonlocal kin
         processes = list_processes(TAGS, stop_it) if stop else list_processes(TAGS)
-        spared.update(find_own_processes(processes))
+        kin = OwnProcesses(processes)
         found, orphaned = find_orphans(processes, workspace, over)
         tags.update(orphaned)
+        known.update(found)
+        reap_fallen(seen for seen in processes.values() if seen.process in known)
         return found
 
     orphans = await find(False)
@@ -138,27 +137,43 @@ async def cleanup_orphans(
     return OrphanReport(tuple(sorted(tags)), killed.left, killed.remaining)
 
 
+class OwnProcesses:
+    """This process, its ancestors, and all below it."""
+
+    def __init__(self, processes: ProcessTable) -> None:
+        me = processes.get(os.getpid())
+        self.above = find_ancestors(processes, os.getpid())
+        self.below = {seen.process for seen in find_descendants(processes, [me] if me else [])}
+        self._tags = {tag for text in (me.tags if me else ()) if (tag := read_tag(text))}
+
+    def select_foreign(self, seen: SeenProcess, tags: set[ProcessTag]) -> set[ProcessTag]:
+        """Return the tags for which the process may end. What we started has our own tags; what
+        has others and is below us was left by somebody else, and fell to us."""
+        if seen.process in self.above:
+            return set()
+        return tags - self._tags if seen.process in self.below else tags
+
+
 def find_orphans(
     processes: ProcessTable, workspace: str, is_over: Callable[[ProcessTag], bool]
 ) -> tuple[dict[Process, SeenProcess], set[ProcessTag]]:
-    """The processes to end, and the tags that they carry."""
-    spared = find_own_processes(processes)
-    roots: list[SeenProcess] = []
+    """Return the processes to end, and the tags that they carry."""
+    kin = OwnProcesses(processes)
+    fallen: list[SeenProcess] = []
+    others: list[SeenProcess] = []
     tags: set[ProcessTag] = set()
     for seen in processes.values():
-        found = find_orphaned_tags(seen, workspace, is_over)
-        if seen.process not in spared and (found or has_orphaned_mark(seen, workspace)):
-            roots.append(seen)
+        found = kin.select_foreign(seen, find_orphaned_tags(seen, workspace, is_over))
+        if found:
+            (fallen if seen.process in kin.below else others).append(seen)
             tags |= found
-    orphans = [seen for seen in find_descendants(processes, roots) if seen.alive]
-    return {seen.process: seen for seen in orphans if seen.process not in spared}, tags
-
-
-def find_own_processes(processes: ProcessTable) -> set[Process]:
-    """This process, its ancestors, and all that it started itself."""
-    me = processes.get(os.getpid())
-    below = find_descendants(processes, [me] if me else [])
-    return find_ancestors(processes, os.getpid()) | {seen.process for seen in below}
+    orphans = find_descendants(processes, fallen)
+    orphans += [
+        seen for seen in find_descendants(processes, others) if seen.process not in kin.below
+    ]
+    return {
+        seen.process: seen for seen in orphans if seen.alive and seen.process not in kin.above
+    }, tags
 
 
 def find_orphaned_tags(
@@ -172,28 +187,6 @@ def find_orphaned_tags(
     # The owner that a process names is the owner of its own tag, the last one.
     own = seen.tags[-1] if alive is False else ""
     return {tag for tag in tags if is_over(tag) or str(tag) == own}
-
-
-def is_orphan(seen: SeenProcess, workspace: str, is_over: Callable[[ProcessTag], bool]) -> bool:
-    tags = find_orphaned_tags(seen, workspace, is_over)
-    return bool(tags) or has_orphaned_mark(seen, workspace)
-
-
-def has_orphaned_mark(seen: SeenProcess, workspace: str) -> bool:
-    """Whether it has no tags any more, and nobody looks after the agent that started it. Only in
-    our own namespace of process ids: elsewhere a number names somebody else."""
-    if seen.tags or not seen.alive:
-        return False
-    mark = parse_mark(read_mark(seen.process.pid))
-    if mark is None or not belongs_to(mark, workspace):
-        return False
-    owner = read_process(mark.owner)
-    if owner is not None and owner.alive and owner.process.started <= seen.process.started:
-        return False
-    with suppress(OSError):
-        spaces = [os.stat(f"/proc/{pid}/ns/pid").st_ino for pid in ("self", seen.process.pid)]  # noqa: PTH116
-        return spaces[0] == spaces[1]
-    return False
 
 
 def is_owner_alive(text: str) -> bool | None:

@@ -27,18 +27,16 @@ from interlock.carriers.cli.timeouts import ClockName, LineReader, Timeouts, Tim
 from interlock.system.clock import Clock
 from interlock.system.errors import SourceError
 from interlock.system.process_table import (
+    HOST_VARIABLE,
     OnProcess,
     Process,
     ProcessSnapshot,
     ProcessTable,
     SeenProcess,
-    choose_mark,
     find_ancestors,
     find_relatives,
     list_processes,
-    read_mark,
     read_process,
-    set_mark,
 )
 from interlock.system.process_tree import (
     HAS_HANDLES,
@@ -50,8 +48,10 @@ from interlock.system.process_tree import (
     PipeWriter,
     ProcessExit,
     Survivor,
+    become_subreaper,
     kill_group,
     kill_tree,
+    reap_fallen,
     send_signal,
 )
 
@@ -77,6 +77,7 @@ def start_process(spec: ProcessSpec, tags: Mapping[str, str]) -> "Popen[bytes]":
     """Start it with these tags in its environment; SourceError if it cannot be started."""
     if not spec.argv:
         raise SourceError("there is no command to start")
+    environment = {name: value for name, value in spec.env.items() if name != HOST_VARIABLE}
     try:
         child = Popen(  # noqa: S603 - a list of words, never a shell's line
             spec.argv,
@@ -85,7 +86,7 @@ def start_process(spec: ProcessSpec, tags: Mapping[str, str]) -> "Popen[bytes]":
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             cwd=spec.cwd,
-            env={**spec.env, **tags},
+            env=environment | dict(tags),
             start_new_session=True,
         )
     except (OSError, ValueError) as error:
@@ -93,15 +94,15 @@ def start_process(spec: ProcessSpec, tags: Mapping[str, str]) -> "Popen[bytes]":
         if not spec.cwd.is_dir():
             why = f"its work folder {str(spec.cwd)!r} does not exist"
         raise SourceError(f"{spec.argv[0]!r} cannot be started: {why}") from error
-    # A daemon may empty its environment and leave its session and its parents: only what is set
-    # before it is born stays with it. Not by preexec_fn, which copies the memory map of a large
-    # process at every start; an agent has not read its prompt yet.
-    set_mark(child.pid, choose_mark(parse_tag(spec.tag).workspace, spec.tag))
     # Claude Code exits without waiting for its reader: what does not fit into the pipe is lost,
     # and its result comes last. Where the system grants no more, the usual size must do.
     with suppress(OSError, AttributeError):
         fcntl.fcntl(child.stdout or -1, fcntl.F_SETPIPE_SZ, PIPE_SIZE)
     return child
+
+
+_RUNNING: set[Process] = set()
+"""The leaders of all families of this process."""
 
 
 class ProcessFamily:
@@ -116,12 +117,13 @@ class ProcessFamily:
         close_pipes: Callable[[], None],
     ) -> None:
         """Start it; `attach` takes its pipes. SourceError if it cannot be started or watched."""
-        self._tag = spec.tag
-        self._mark = choose_mark(parse_tag(spec.tag).workspace, spec.tag)
+        self._tag = str(parse_tag(spec.tag))
         self._snapshot = snapshot
         self._close_pipes = close_pipes
         self._known: set[Process] = set()
+        self._suspects: set[Process] = set()
         self._last_cpu: tuple[float, float] | None = None
+        become_subreaper()
         tags = build_tag_variables(spec.tag, os.environ)
         child = start_process(spec, tags)
         with ExitStack() as undo:
@@ -138,25 +140,51 @@ class ProcessFamily:
                     "run fewer agents at once"
                 ) from error
             undo.pop_all()
+        self._sessions = {self.leader.pid}
+        _RUNNING.add(self.leader)
 
     def select(self, processes: ProcessTable) -> dict[Process, SeenProcess]:
-        """Its members that live. They are remembered: one that sheds its tag and its parents stays
-        known; one that did so before it was ever seen is known by its mark."""
-        found = find_relatives(processes, self._tag, self.leader, self._known)
-        marked = {
-            seen.process
-            for seen in processes.values()
-            if seen.process not in found and seen.alive
-            if seen.process.started >= self.leader.started
-            if read_mark(seen.process.pid) == self._mark
-        }
-        if marked:
-            known = self._known | marked
-            found = find_relatives(processes, self._tag, self.leader, known)
+        """Return its members that live, and reap those that fell to us and have ended.
+
+        Members are remembered: one that sheds its tag and its parents stays known. One that did so
+        before it was ever seen falls to us when its parent ends.
+        """
+        fallen = {seen.process for seen in processes.values() if self._may_be_ours(seen)}
+        # In the middle of an exec nothing shows an environment, so one look is no proof.
+        known = self._known | (fallen & self._suspects)
+        self._suspects = fallen
+        found = find_relatives(processes, self._tag, self.leader, known)
         for process in find_ancestors(processes, os.getpid()):
             found.pop(process, None)
-        self._known = set(found)
+        self._known |= found.keys()
+        self._sessions |= {seen.session for seen in found.values()} - {os.getsid(0)}
+        reap_fallen(
+            seen
+            for seen in processes.values()
+            if seen.process in self._known or seen.session in self._sessions
+            if seen.process not in _RUNNING
+        )
         return found
+
+    def _may_be_ours(self, seen: SeenProcess) -> bool:
+        """Return whether a process without any sign fell to us, and of all agents that run no
+        other can have left it. What we start for ourselves has our session or our variable."""
+        born = seen.process.started
+        return (
+            seen.parent == os.getpid()
+            and seen.alive
+            and not seen.tags
+            and seen.session != os.getsid(0)
+            and seen.host != os.environ.get(HOST_VARIABLE)
+            and seen.process not in _RUNNING
+            and self.leader.started <= born
+            and not any(leader.started <= born for leader in _RUNNING - {self.leader})
+        )
+
+    def reap(self) -> int | None:
+        """Return the exit code of the process, and take it out of those that run."""
+        _RUNNING.discard(self.leader)
+        return self.exit.reap()
 
     def read_health(
         self,
@@ -193,7 +221,7 @@ class ProcessFamily:
     ) -> KillReport:
         """End these and all that are found meanwhile."""
         group = self.leader.pid if HAS_HANDLES else None
-        return await kill_tree(members, self._find, clock, grace, group)
+        return await kill_tree(members, self.find, clock, grace, group)
 
     async def list_processes(self, on_sight: OnProcess | None = None) -> ProcessTable:
         """With too many open files nobody can look around: then the pipes are closed before their
@@ -204,8 +232,13 @@ class ProcessFamily:
             self._close_pipes()
             return await self._snapshot.take(on_sight)
 
-    async def _find(self, stop: bool) -> dict[Process, SeenProcess]:
-        return self.select(await self.list_processes(self._suspend if stop else None))
+    async def find(self, stop: bool = False) -> dict[Process, SeenProcess]:
+        """Return the members that live; with `stop` each is stopped as soon as it is seen."""
+        on_sight = self._suspend if stop else None
+        found = self.select(await self.list_processes(on_sight))
+        if self._suspects - found.keys():
+            found = self.select(await self.list_processes(on_sight))
+        return found
 
     def _suspend(self, seen: SeenProcess) -> None:
         if self._tag in seen.tags and seen.process.pid != os.getpid():
@@ -433,14 +466,14 @@ class AgentProcess:
         processes = await family.list_processes()
         self._drain_pipes()
         last = self.read_health(processes)
-        members = family.select(processes)
+        members = await family.find()
         killed = KillReport()
         if members:
             self._signalled_at = self._clock.now()
             killed = await family.kill(members, self._clock, self._watch.timeouts.grace)
         self._close_pipes()
         self._read_lines(self._lines.end(late=self._signalled_at is not None))
-        return self._build_end(by, family.exit.reap(), killed, last)
+        return self._build_end(by, family.reap(), killed, last)
 
     def _close_pipes(self) -> None:
         self._drain_pipes()

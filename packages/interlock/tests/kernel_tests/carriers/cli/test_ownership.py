@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from itertools import count
 
+import psutil
 import pytest
 
 from interlock.carriers.cli.ownership import (
@@ -22,6 +23,7 @@ from interlock.carriers.cli.ownership import (
 )
 from interlock.system.clock import SystemClock
 from interlock.system.process_table import Process, ProcessTable, SeenProcess
+from interlock.system.process_tree import become_subreaper
 from tests.world.carrier_bench import gone
 from tests.world.command_line import until
 from tests.world.places import ROOT
@@ -55,7 +57,12 @@ def forsaking(*tags: str) -> Iterator[Callable[[], None]]:
             kill()
 
 
+def is_zombie(pid: int) -> bool:
+    return psutil.pid_exists(pid) and psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+
+
 async def test_what_a_killed_owner_left_is_ended_also_in_other_sessions() -> None:
+    become_subreaper()  # what a killed owner left falls to us then
     room = workspace()
     tags = [new_tag(room), new_tag(room, run="2")]
     with forsaking(*tags) as kill:
@@ -66,6 +73,7 @@ async def test_what_a_killed_owner_left_is_ended_also_in_other_sessions() -> Non
     assert len(reaped.left) == 4
     assert {left.signal for left in reaped.left} >= {"KILL"}, "two of them ignore TERM"
     assert reaped.remaining == ()
+    assert not any(is_zombie(left.pid) for left in reaped.left)
     assert [tagged(tag) for tag in tags] == [[], []]
     assert await cleanup_orphans(room, SystemClock()) == OrphanReport()
 
@@ -150,6 +158,12 @@ def test_ourselves_with_all_above_and_below_are_spared() -> None:
     ours = person(53, os.getpid(), "w:1:1:a")
     assert found(agent, shell, us, other, child, ours) == [52, 54]
     assert found(agent, shell, us, other, child, ours, over=True) == [52, 54]
+
+
+def test_what_fell_to_us_is_no_child_of_ours() -> None:
+    us = person(os.getpid(), 1, "w:1:1:a")
+    fallen, child = person(52, os.getpid(), "w:1:2:b"), person(53, 52)
+    assert found(us, fallen, child, person(54, os.getpid(), "w:1:1:a")) == [52, 53]
 
 
 def test_kin_without_a_tag_ends_with_its_parents() -> None:

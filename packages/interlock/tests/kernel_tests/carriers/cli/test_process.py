@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
+import psutil
 import pytest
 
 from interlock.carriers.cli.health import AgentHealth
@@ -36,7 +37,7 @@ PATIENT = Timeouts(grace=1.0)
 
 @pytest.mark.parametrize("rogue", ROGUES.values(), ids=ROGUES)
 async def test_rogues(rogue: Rogue) -> None:
-    recorder = LineRecorder()
+    recorder, before = LineRecorder(), zombies()
     what = start(*rogue.argv)
     ended = await AgentProcess(what, rogue.clocks, recorder, SystemClock()).run()
     assert ended.by == rogue.by
@@ -47,6 +48,13 @@ async def test_rogues(rogue: Rogue) -> None:
     assert (ended.signalled_at is None) == (rogue.by == "itself" and not rogue.left)
     assert ended.remaining == ()
     assert tagged(what.tag) == []
+    assert zombies() <= before
+
+
+def zombies() -> set[int]:
+    """Return our children that ended and were not reaped."""
+    children = psutil.Process().children()
+    return {each.pid for each in children if each.status() == psutil.STATUS_ZOMBIE}
 
 
 async def run(
@@ -154,31 +162,29 @@ async def test_a_tag_that_is_none(tag: str) -> None:
         await AgentProcess(what, PATIENT, LineRecorder(), SystemClock()).run()
 
 
-# It reads its prompt before it does anything, as every agent does: by then it is marked.
-DAEMON = """
-import os
-os.read(0, 1)
-done, until_exec = os.pipe()
-if os.fork() == 0:
-    os.setsid()
-    if os.fork() == 0:
-        null = os.open(os.devnull, os.O_RDWR)
-        for number in range(3):
-            os.dup2(null, number)
-        os.execve("/bin/sleep", ["sleep", "300"], {})
-    os._exit(0)
-os.close(until_exec)
-os.read(done, 1)
-"""
+async def test_what_we_start_for_ourselves_is_nobodys() -> None:
+    recorder = LineRecorder()
+    agent = AgentProcess(shell("echo hello; exec sleep 300"), PATIENT, recorder, SystemClock())
+    task = asyncio.create_task(agent.run())
+    await recorder.hears(b"hello")
+    ours = await asyncio.create_subprocess_exec("sleep", "300", start_new_session=True)
+    agent.stop()
+    assert (await task).left == ()
+    assert ours.returncode is None
+    ours.kill()
+    assert await ours.wait() == -9
 
 
-async def test_a_daemon_that_shed_everything_is_ended_with_its_agent() -> None:
-    """No tag, no environment, a session of its own, and init for a parent; its agent exits."""
-    recorder, what = LineRecorder(), start(sys.executable, "-c", DAEMON)
-    ended = await AgentProcess(what, PATIENT, recorder, SystemClock()).run()
-    assert (ended.by, ended.exit_code) == ("itself", 0)
-    assert [each.name for each in ended.left] == ["sleep"]
-    assert ended.remaining == ()
+async def test_what_may_be_of_two_agents_ends_with_the_last_of_them() -> None:
+    recorder, before = LineRecorder(), zombies()
+    first = AgentProcess(shell("echo hello; exec sleep 300"), PATIENT, recorder, SystemClock())
+    task = asyncio.create_task(first.run())
+    await recorder.hears(b"hello")
+    quick = start(*ROGUES["leaves a daemon that shed everything at once"].argv)
+    second = await AgentProcess(quick, PATIENT, LineRecorder(), SystemClock()).run()
+    first.stop()
+    assert (second.left, [each.name for each in (await task).left]) == ((), ["sleep"])
+    assert zombies() <= before
 
 
 async def test_stopped_by_us() -> None:
