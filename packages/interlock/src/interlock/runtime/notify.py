@@ -1,6 +1,6 @@
 """Notifications about a run: collected while a turn is worked out, sent once it is committed.
 
-`EventCollector` gathers what happens in a turn; gates and stuck cases of one family are one
+`EventCollector` gathers what happens in a turn; gates and stuck cases of one family in it are one
 notification, and a later session does not tell them again. `Notifier` takes notifications to a
 command and to a web address, never in the way of the run: the command gets each at most once, the
 address until it is taken, a few times at most. What cannot be delivered is reported once.
@@ -45,8 +45,6 @@ if TYPE_CHECKING:
     from interlock.runtime.settings import Notify
 
 
-GATHER_SECONDS = 2.0
-"""Seconds for which gates and stuck cases are gathered, so that a family is one notification."""
 DELIVERY_SECONDS = 10.0
 """Seconds that a command or an address has to take a notification."""
 CLOSE_SECONDS = 5.0
@@ -55,7 +53,6 @@ RETRY = RetrySchedule((1.0, 5.0), longest=30.0)
 """After how many seconds an address is tried again."""
 MAX_DELIVERIES = 100
 """How many deliveries may be under way; more are dropped."""
-_GATHERED = ("gate", "stuck")
 
 
 class EventCollector:
@@ -148,27 +145,19 @@ class Notifier:
         self._client = _build_client() if address is not None else None
         self._complain = complain
         self._complained: set[str] = set()
-        self._gathered: dict[tuple[int, str, str], Notification] = {}
-        self._timers: dict[tuple[int, str, str], Callable[[], None]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._over = False
 
     def notify(self, event: Notification) -> None:
-        """Have it delivered; returns at once."""
-        if event.event not in _GATHERED:
-            self._deliver(event)
-            return
-        key = (event.run_id, event.event, event.about)
-        before = self._gathered.get(key)
-        self._gathered[key] = event if before is None else join_notifications(before, event)
-        if before is None:
-            when = self._clock.now() + GATHER_SECONDS
-            self._timers[key] = self._clock.call_at(when, lambda: self._deliver_gathered(key))
+        """Start the delivery and return at once."""
+        body = msgspec.json.encode(build_json(event))
+        if self._command:
+            self._start(self._run_command(body))
+        if self._address is not None and self._client is not None:
+            self._start(self._post(self._client, self._address, body))
 
     async def close(self) -> None:
-        """Send what is gathered, and give what is under way a last chance."""
-        for key in list(self._gathered):
-            self._deliver_gathered(key)
+        """Give what is under way a last chance."""
         if self._tasks:
             under_way = list(self._tasks)
             done = asyncio.ensure_future(asyncio.wait(under_way))
@@ -180,18 +169,6 @@ class Notifier:
                 await asyncio.wait(under_way)
         if self._client is not None:
             await self._client.aclose()
-
-    def _deliver_gathered(self, key: tuple[int, str, str]) -> None:
-        cancel_timer = self._timers.pop(key)
-        cancel_timer()
-        self._deliver(self._gathered.pop(key))
-
-    def _deliver(self, event: Notification) -> None:
-        body = msgspec.json.encode(build_json(event))
-        if self._command:
-            self._start(self._run_command(body))
-        if self._address is not None and self._client is not None:
-            self._start(self._post(self._client, self._address, body))
 
     def _start(self, delivery: Coroutine[Any, Any, None]) -> None:
         if len(self._tasks) >= MAX_DELIVERIES:

@@ -81,11 +81,6 @@ Answer = Callable[[asyncio.StreamWriter], Awaitable[None]]
 OVER = Notification("over", 7, START, "run 7: done", "done")
 
 
-def gate(case_id: str, question: int, family: str = "f") -> Notification:
-    text = f"{case_id} at sign: 'interlock answer {question} DECISION'"
-    return Notification("gate", 7, START, text, f"sign/{family}", (case_id,), (question,))
-
-
 class Post:
     """A web server that keeps what it was sent, and answers as it is told, in turn."""
 
@@ -217,23 +212,6 @@ async def test_without_a_secret_nothing_is_signed() -> None:
         made.notify(OVER)
         await made.close()
     assert "x-interlock-signature" not in server.got[0][0]
-
-
-async def test_a_family_is_one_notice() -> None:
-    async with post(status(200)) as server:
-        made, clock, _ = herald(address=WebhookTarget(server.url))
-        for number, name in enumerate("ABC", 1):
-            made.notify(gate(name, number))
-        made.notify(gate("Z", 9, "other"))
-        assert clock.advance()
-        assert clock.advance()
-        await until(lambda: len(server.got) == 2)
-        made.notify(gate("D", 4))
-        await made.close()
-    output = sorted(server.bodies, key=lambda each: each["questions"])
-    assert [each["cases"] for each in output] == [["A", "B", "C"], ["D"], ["Z"]]
-    assert output[0]["text"] == "A and 2 more at sign: 'interlock answer 1 DECISION'"
-    assert output[0]["question_count"] == 3
 
 
 async def test_a_server_in_trouble_is_tried_again_a_few_times() -> None:
