@@ -505,18 +505,26 @@ MATRIX = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("role", "text", "expected"),
-    FOURTEEN + WHICH + ILLEGAL + BODY + REQUIRED + REASONS + CHARACTERS + SUBJECTS + MATRIX,
-)
-def test_reads(role: str, text: str, expected: str) -> None:
-    assert outcome(text, role) == expected
+CORPUS = FOURTEEN + WHICH + ILLEGAL + BODY + REQUIRED + REASONS + CHARACTERS + SUBJECTS + MATRIX
 
 
-@pytest.mark.parametrize("wrapper", [wrapper for wrapper, _ in INERT])
-def test_inert_text_is_no_signal(wrapper: str) -> None:
-    assert outcome(wrapper.format(AUDIT), "auditor") == "Malformed"
-    assert outcome(wrapper.format("INFRA_BLOCKED: t1\n"), "developer") == "Malformed"
+def test_every_row_of_the_rulings_is_read_as_it_says() -> None:
+    wrong = [
+        f"{role} said {text!r}: {found}, not {expected}"
+        for role, text, expected in CORPUS
+        if (found := outcome(text, role)) != expected
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_inert_text_is_no_signal() -> None:
+    live = [
+        where
+        for wrapper, where in INERT
+        if outcome(wrapper.format(AUDIT), "auditor") != "Malformed"
+        or outcome(wrapper.format("INFRA_BLOCKED: t1\n"), "developer") != "Malformed"
+    ]
+    assert live == []
 
 
 @pytest.mark.parametrize("before", LIVE_AGAIN)
