@@ -12,11 +12,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from email.utils import formatdate
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 from interlock.system.github import GithubAddress
+from tests.world.http_server import serve_http
 
 TOKEN = "ghp_of_the_tests"
 REPO = "harbour/boats"
@@ -291,16 +292,9 @@ class _Handler(BaseHTTPRequestHandler):
 def a_github() -> Iterator[Github]:
     """A running server; it ends with the block."""
     github = Github()
-    handler = type("Handler", (_Handler,), {"github": github})
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    server.daemon_threads = True
-    github.url = f"http://127.0.0.1:{server.server_address[1]}"
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
-    thread.start()
-    try:
-        yield github
-    finally:
-        github.stopped.set()
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    with serve_http(_Handler, github=github) as url:
+        github.url = url
+        try:
+            yield github
+        finally:
+            github.stopped.set()

@@ -2,13 +2,14 @@
 
 import json
 import re
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
+
+from tests.world.http_server import serve_http
 
 TOKEN = "glpat-of-the-tests"
 PROJECT = "harbour/boats"
@@ -104,15 +105,6 @@ class _Handler(BaseHTTPRequestHandler):
 def a_gitlab() -> Iterator[Gitlab]:
     """A running server; it ends with the block."""
     gitlab = Gitlab()
-    handler = type("Handler", (_Handler,), {"gitlab": gitlab})
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    server.daemon_threads = True
-    gitlab.url = f"http://127.0.0.1:{server.server_address[1]}/api/v4"
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
-    thread.start()
-    try:
+    with serve_http(_Handler, gitlab=gitlab) as url:
+        gitlab.url = f"{url}/api/v4"
         yield gitlab
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()

@@ -9,8 +9,10 @@ import json
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
+
+from tests.world.http_server import serve_http
 
 KEY = "sk-tests-0123456789"
 MODEL = "small-1"
@@ -161,15 +163,6 @@ class _Handler(BaseHTTPRequestHandler):
 def model_server() -> Iterator[ModelServer]:
     """A server that runs as long as this lasts."""
     made = ModelServer()
-    handler = type("Handler", (_Handler,), {"model": made})
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    server.daemon_threads = True
-    made.url = f"http://127.0.0.1:{server.server_port}/v1"
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-    thread.start()
-    try:
+    with serve_http(_Handler, model=made) as url:
+        made.url = f"{url}/v1"
         yield made
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()

@@ -8,11 +8,12 @@ import json
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from interlock_rca.sources.reportportal.client import PortalAddress
+from tests.world.http_server import serve_http
 
 TOKEN = "key_of_the_tests"
 PROJECT = "harbour"
@@ -272,16 +273,9 @@ class _Handler(BaseHTTPRequestHandler):
 def a_portal() -> Iterator[Portal]:
     """A running server; it ends with the block."""
     portal = Portal()
-    handler = type("Handler", (_Handler,), {"portal": portal})
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    server.daemon_threads = True
-    portal.url = f"http://127.0.0.1:{server.server_address[1]}"
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
-    thread.start()
-    try:
-        yield portal
-    finally:
-        portal.stopped.set()
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    with serve_http(_Handler, portal=portal) as url:
+        portal.url = url
+        try:
+            yield portal
+        finally:
+            portal.stopped.set()
