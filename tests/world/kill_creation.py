@@ -1,11 +1,11 @@
-"""`python -m tests.world.kill_creation FOLDER`: kills the making of a database, and a migration.
+"""`python -m tests.world.kill_creation FOLDER [DATABASE]`: kills the making of a database
+everywhere, or a migration of the one that is named.
 
 Each time in a process of its own; what is left must be nothing or a whole database, and the next
 process must be able to go on. Prints one line of JSON.
 """
 
 import os
-import shutil
 import signal
 import sys
 from functools import partial
@@ -16,12 +16,15 @@ from typing import Any
 import msgspec
 
 from interlock.journal import database, schema, sqlite
+from interlock.journal.address import DatabaseAddress, parse_address
 from interlock.journal.connection import raw_connection, transaction
 from interlock.journal.database import open_reader, open_writer
+from interlock_cluster import postgres
 from tests.world.kill_run import in_a_process_of_its_own
 from tests.world.tide_tables import ROWS, write_tables
 
-TIMES = 40
+TIMES, MIGRATIONS = 40, 15
+WATCHED = tuple(each.__file__ for each in (database, postgres, schema, sqlite))
 
 
 class Death:
@@ -32,7 +35,7 @@ class Death:
         self._at = at
 
     def watch(self, frame: FrameType, event: str, _argument: Any) -> Any:
-        here = frame.f_code.co_filename in (database.__file__, schema.__file__, sqlite.__file__)
+        here = frame.f_code.co_filename in WATCHED
         if (here and event == "line") or frame.f_code.co_name == "do_execute":
             self.moments += 1
             if self.moments == self._at:
@@ -46,44 +49,49 @@ def make(path: Path, death: Death) -> None:
         sys.settrace(None)
 
 
-def migrate(path: Path, folder: Path, death: Death) -> None:
-    with open_writer(path) as connection:
+def migrate(db: DatabaseAddress, folder: Path, death: Death) -> None:
+    with open_writer(db) as connection:
         sys.settrace(death.watch)
-        schema.bring_up_to_date(connection, path, [write_tables(folder, 2)])
+        schema.bring_up_to_date(connection, db, [write_tables(folder, 2)])
         sys.settrace(None)
 
 
-def read_harbours(path: Path) -> tuple[int, list[tuple[object, ...]]]:
-    with open_reader(path) as connection:
+def begin(db: DatabaseAddress, folder: Path) -> None:
+    """Bring the made-up tables to their first version, with some rows."""
+    with open_writer(db) as connection:
+        with transaction(connection) as raw:
+            for name in ("tides", "harbours"):
+                raw.execute(f"drop table if exists {name}")
+            raw.execute("delete from schema_versions where part = 'tides'")
+        schema.bring_up_to_date(connection, db, [write_tables(folder / "old", 1)])
+        with transaction(connection) as raw:
+            for statement in ROWS:
+                raw.execute(statement)
+
+
+def read_harbours(db: DatabaseAddress) -> tuple[int, list[tuple[object, ...]]]:
+    with open_reader(db) as connection:
         raw = raw_connection(connection)
         found = raw.execute("select * from harbours").fetchall()
         return schema.read_versions(raw)["tides"], found
 
 
-def kill_migrations(home: Path) -> list[str]:
+def kill_migrations(db: DatabaseAddress, folder: Path) -> dict[str, object]:
     """Return what was wrong after a migration that died somewhere: it must be done or not begun."""
-    before = home / "before.db"
-    with open_writer(before) as connection:
-        schema.bring_up_to_date(connection, before, [write_tables(home / "tides", 1)])
-        with transaction(connection) as raw:
-            for statement in ROWS:
-                raw.execute(statement)
-    life = Death()
-    shutil.copy(before, home / "migrated.db")
-    migrate(home / "migrated.db", home / "tides", life)
-    wrong = []
-    for moment in range(1, life.moments + 1, max(1, life.moments // TIMES)):
-        path = home / f"migrated-{moment}.db"
-        shutil.copy(before, path)
-        job = partial(migrate, path, home / "tides", Death(moment))
-        if in_a_process_of_its_own(job):
+    life, wrong, undone = Death(), list[str](), 0
+    begin(db, folder)
+    migrate(db, folder, life)
+    for moment in range(1, life.moments + 1, max(1, life.moments // MIGRATIONS)):
+        begin(db, folder)
+        if in_a_process_of_its_own(partial(migrate, db, folder, Death(moment))):
             wrong.append(f"{moment}: it did not die while it migrated")
-        if read_harbours(path) not in ((1, [("Brest",)]), (2, [("Brest", 7)])):
-            wrong.append(f"{moment}: {read_harbours(path)}")
-        migrate(path, home / "tides", Death())
-        if read_harbours(path) != (2, [("Brest", 7)]):
-            wrong.append(f"{moment}: afterwards {read_harbours(path)}")
-    return wrong
+        undone += read_harbours(db)[0] == 1
+        if read_harbours(db) not in ((1, [("Brest",)]), (2, [("Brest", 7)])):
+            wrong.append(f"{moment}: {read_harbours(db)}")
+        migrate(db, folder, Death())
+        if read_harbours(db) != (2, [("Brest", 7)]):
+            wrong.append(f"{moment}: afterwards {read_harbours(db)}")
+    return {"moments": life.moments, "undone": undone, "wrong": wrong}
 
 
 def tables(path: Path) -> int:
@@ -97,7 +105,7 @@ def has_wal_header(path: Path) -> bool:
     return path.read_bytes()[18:20] == b"\x02\x02"
 
 
-def main(home: Path) -> None:
+def kill_creations(home: Path) -> dict[str, object]:
     life = Death()
     make(home / "whole.db", life)
     whole = tables(home / "whole.db")
@@ -117,10 +125,14 @@ def main(home: Path) -> None:
         left = {each.name for each in folder.iterdir()} - {path.name, f"{path.name}.lock"}
         if tables(path) != whole or left:
             wrong.append(f"{moment}: afterwards {tables(path)} tables, and {left}")
-    wrong += kill_migrations(home)
-    report = {"moments": life.moments, "absent": absent, "wrong": wrong}
+    return {"moments": life.moments, "absent": absent, "wrong": wrong}
+
+
+def main(home: Path, address: str = "") -> None:
+    db = parse_address(address, home)
+    report = kill_migrations(db, home / "tables") if address else kill_creations(home)
     sys.stdout.write(msgspec.json.encode(report).decode())
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), *sys.argv[2:])

@@ -1,6 +1,9 @@
 """The schema: both databases get the same tables, and numbered scripts bring them up to date."""
 
+import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -20,6 +23,7 @@ from interlock.journal.schema import TableSet, bring_up_to_date, list_table_sets
 from interlock.system.errors import StateError, StoreError
 from interlock_cluster import postgres
 from interlock_cluster.move import copy_rows, find_differences
+from tests.world.places import ROOT
 from tests.world.tide_tables import ROWS, write_tables
 
 IGNORED = r"--.*|create sequence.*?;|without rowid|with \(fillfactor = \d+\)|default \S+|[\"]"
@@ -144,3 +148,21 @@ def test_a_move_loses_no_table_that_the_target_lacks(
         assert find_differences(source, target) == []
         found = raw_connection(target).execute("select harbour, at from tides").fetchall()
         assert found == [("Brest", 3)]
+
+
+def test_killed_while_it_migrates_it_is_done_or_not_begun(
+    tmp_path: Path, db: DatabaseAddress
+) -> None:
+    address = db.url if isinstance(db, PostgresAddress) else str(db)
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.world.kill_creation", str(tmp_path), address],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert report["wrong"] == []
+    assert report["undone"] > 5
