@@ -248,10 +248,10 @@ class PrepareHandler:
         expand = self._environment.config.work.expand
         is_lacking = not _TO_EXPAND.isdisjoint(found.missing)
         return {
+            "problem": problem or "; ".join(found.reasons),
             "ready": not problem,
             "needs_expansion": expand == "always" or (expand == "auto" and is_lacking),
             "needs_clarification": found.verdict == "NEEDS_CLARIFICATION",
-            "problem": problem or "; ".join(found.reasons),
             "base": tree.base,
         }
 

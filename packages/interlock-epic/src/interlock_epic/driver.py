@@ -111,7 +111,7 @@ class EpicDriver:
         self._signals.emit("CHECKPOINT:LOADED", [self._config.epic_id, story_id])
         outcome = recover(
             self._checkpoints,
-            self._config.epic_id,
+            found,
             self._signals,
             self._timestamp(),
             policy=read_policy(self._config.settings.git),

@@ -7,9 +7,8 @@ objects are hard links, which git never writes to. Submodules are filled without
 """
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
-from typing import Protocol
 
 import msgspec
 
@@ -199,40 +198,6 @@ ORIGIN, LEDGER, CONFIG, EXCLUDE = "origin.json", "ledger.json", "config", "exclu
 Clock = Callable[[], int]
 """The time in whole seconds, as git has it."""
 _HEADS, ORIGIN_REFS = "refs/heads/", "refs/remotes/origin/"
-
-
-class Workspace(Protocol):
-    """What trees and the merge branch need of the workspace that holds them."""
-
-    home: Path
-    repo: Path
-    git: Git
-    ledger: RefLedger
-    clock: Clock
-    on_step: OnStep
-
-    @property
-    def slug(self) -> str: ...
-
-    @property
-    def base(self) -> str: ...
-
-    @property
-    def source(self) -> SourceRepo: ...
-
-    def open_git(
-        self,
-        git_dir: Path,
-        tree: Path | None = None,
-        index: Path | None = None,
-        safe: tuple[str, ...] = (),
-    ) -> Git: ...
-
-    def read_origin_refs(self) -> dict[str, str]: ...
-
-    def restore_settings(self) -> None: ...
-
-    def exclude(self, paths: Iterable[str]) -> None: ...
 
 
 def create_clone(

@@ -8,13 +8,14 @@ nothing there that is not as we left it.
 
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from interlock.system.errors import SourceError, StateError
 from interlock.system.files import is_folder, remove_tree, save_file
 from interlock.system.git import Git, date_variables
-from interlock_delivery.worktrees.clone import Workspace, fill_submodules
+from interlock_delivery.worktrees.clone import fill_submodules
 from interlock_delivery.worktrees.names import format_path, kept_ref, merge_ref, published_ref
 from interlock_delivery.worktrees.ref_guard import MovedError
 from interlock_delivery.worktrees.snapshot import check_out_commit
@@ -28,6 +29,9 @@ from interlock_delivery.worktrees.tree import (
     repair_tree,
 )
 
+if TYPE_CHECKING:
+    from interlock_delivery.worktrees.workspace import DeliveryWorkspace
+
 NAME = "_line"
 """No task's folder is called so."""
 
@@ -35,7 +39,7 @@ NAME = "_line"
 class MergeTree:
     """One for each workspace."""
 
-    def __init__(self, workspace: Workspace) -> None:
+    def __init__(self, workspace: "DeliveryWorkspace") -> None:
         self.workspace = workspace
         self.root = workspace.home / TREES / NAME
         self.folder = self.root / workspace.source.prefix
@@ -93,7 +97,7 @@ class Publication(msgspec.Struct, frozen=True, kw_only=True):
     sentence: str = ""
 
 
-def publish(workspace: Workspace, tip: str) -> Publication:
+def publish(workspace: "DeliveryWorkspace", tip: str) -> Publication:
     """Bring the published branch to that tip. Doing it again changes nothing."""
     ref, found = published_ref(workspace.slug), workspace.source
     branch = ref.removeprefix("refs/heads/")
@@ -125,7 +129,9 @@ def publish(workspace: Workspace, tip: str) -> Publication:
     return Publication(branch=branch, sha=tip, is_done=True, is_new=True)
 
 
-def _explain_conflict(workspace: Workspace, user: Git, ref: str, at: str, tip: str) -> str:
+def _explain_conflict(
+    workspace: "DeliveryWorkspace", user: Git, ref: str, at: str, tip: str
+) -> str:
     """Why the branch may not be moved, and what to do; or nothing."""
     branch = ref.removeprefix("refs/heads/")
     advice = f"rename it (git branch -m {branch} another-name) and run it again"
@@ -201,7 +207,7 @@ class Rebased(msgspec.Struct, frozen=True):
 class MergeBranch:
     """The merge branch of a workspace. One merge at a time: there is one tree for it."""
 
-    def __init__(self, workspace: Workspace) -> None:
+    def __init__(self, workspace: "DeliveryWorkspace") -> None:
         self.workspace = workspace
         self.ref = merge_ref(workspace.slug)
         self.merge_tree = MergeTree(workspace)

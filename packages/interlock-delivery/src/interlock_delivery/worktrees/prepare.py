@@ -10,7 +10,7 @@ import subprocess
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
@@ -18,9 +18,12 @@ from interlock.carriers.cli.profiles import filter_environment
 from interlock.system.files import exists, is_folder, remove_tree
 from interlock.system.git import Git
 from interlock.system.process_tree import kill_group
-from interlock_delivery.worktrees.clone import Workspace, fill_submodules
+from interlock_delivery.worktrees.clone import fill_submodules
 from interlock_delivery.worktrees.names import format_path
 from interlock_delivery.worktrees.snapshot import list_changed, list_untracked
+
+if TYPE_CHECKING:
+    from interlock_delivery.worktrees.workspace import DeliveryWorkspace
 
 PATIENCE = 600.0
 _TAIL = 16_000
@@ -30,7 +33,7 @@ _MOST_NAMED = 10
 class PrepareTarget(Protocol):
     """A tree that can be made ready: a task's, or the one in which merges are verified."""
 
-    workspace: Workspace
+    workspace: "DeliveryWorkspace"
     root: Path
     folder: Path
     git: Git

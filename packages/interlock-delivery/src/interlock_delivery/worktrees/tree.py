@@ -7,13 +7,14 @@ written here, so that making and repairing a tree are the same code. The agent's
 
 import threading
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from interlock.system.errors import SourceError, StateError
 from interlock.system.files import exists, is_folder, move_into, remove_tree, save_file
 from interlock.system.git import date_variables
-from interlock_delivery.worktrees.clone import Workspace, fill_submodules
+from interlock_delivery.worktrees.clone import fill_submodules
 from interlock_delivery.worktrees.diff import MOST_PATCH, Diff, read_diff
 from interlock_delivery.worktrees.names import (
     Violation,
@@ -31,6 +32,9 @@ from interlock_delivery.worktrees.snapshot import (
     reset_index,
     stage_changes,
 )
+
+if TYPE_CHECKING:
+    from interlock_delivery.worktrees.workspace import DeliveryWorkspace
 
 _LEFT_BEHIND = (
     *("index.lock", "HEAD.lock", "MERGE_HEAD", "MERGE_MSG", "MERGE_MODE", "MERGE_RR", "SQUASH_MSG"),
@@ -145,7 +149,7 @@ class Snapshot(msgspec.Struct, frozen=True):
 class TaskTree:
     """One task's tree. Threads may work on different trees at once, on one in turns."""
 
-    def __init__(self, workspace: Workspace, record: TreeRecord) -> None:
+    def __init__(self, workspace: "DeliveryWorkspace", record: TreeRecord) -> None:
         name = folder_name(record.task_id)
         self.workspace = workspace
         self.record = record
@@ -160,7 +164,7 @@ class TaskTree:
         self.git = workspace.open_git(self.admin, tree=self.root, index=self.index)
 
     @classmethod
-    def enter(cls, workspace: Workspace, task_id: str) -> "TaskTree":
+    def enter(cls, workspace: "DeliveryWorkspace", task_id: str) -> "TaskTree":
         """The tree as it was left; made from the tip of the merge branch if there is none."""
         record = _read_record(workspace, folder_name(task_id))
         if record is None:
@@ -177,7 +181,7 @@ class TaskTree:
         return tree
 
     @classmethod
-    def list_trees(cls, workspace: Workspace) -> "list[TaskTree]":
+    def list_trees(cls, workspace: "DeliveryWorkspace") -> "list[TaskTree]":
         files = sorted((workspace.home / TASKS).glob("*.json"))
         records = (_read_record(workspace, file.stem) for file in files)
         return [cls(workspace, record) for record in records if record is not None]
@@ -351,7 +355,7 @@ class TaskTree:
         save_file(self.admin / "index", self.index.read_bytes())
 
 
-def _read_record(workspace: Workspace, name: str) -> TreeRecord | None:
+def _read_record(workspace: "DeliveryWorkspace", name: str) -> TreeRecord | None:
     file = workspace.home / TASKS / f"{name}.json"
     try:
         return msgspec.json.decode(file.read_bytes(), type=TreeRecord)

@@ -7,13 +7,16 @@ the human has answered is accepted. A branch that was brought to merged work of 
 
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from interlock_delivery.worktrees.clone import ORIGIN_REFS, Workspace
+from interlock_delivery.worktrees.clone import ORIGIN_REFS
 from interlock_delivery.worktrees.names import merge_ref, published_ref, read_refs
 from interlock_delivery.worktrees.ref_guard import GONE
+
+if TYPE_CHECKING:
+    from interlock_delivery.worktrees.workspace import DeliveryWorkspace
 
 _HEADS = "refs/heads/"
 
@@ -26,7 +29,7 @@ class MovedBranch(msgspec.Struct, frozen=True):
     now: str
 
 
-def find_moved_branches(workspace: Workspace) -> list[MovedBranch]:
+def find_moved_branches(workspace: "DeliveryWorkspace") -> list[MovedBranch]:
     """The moves that nobody has accepted yet."""
     source, accepted = workspace.source, workspace.ledger.accepted
     there = read_refs(workspace.open_git(Path(source.shared), safe=source.safe))
@@ -41,7 +44,7 @@ def find_moved_branches(workspace: Workspace) -> list[MovedBranch]:
     return found
 
 
-def _is_merged(workspace: Workspace, commit: str) -> bool:
+def _is_merged(workspace: "DeliveryWorkspace", commit: str) -> bool:
     """Whether the user has only taken what was merged and published."""
     tip = workspace.ledger.refs[merge_ref(workspace.slug)]
     known = commit != GONE and workspace.git.is_true("cat-file", "-e", f"{commit}^{{commit}}")
@@ -53,7 +56,7 @@ def _is_merged(workspace: Workspace, commit: str) -> bool:
 
 
 def claim_moves(
-    workspace: Workspace, case_id: str, is_open: Callable[[str], bool]
+    workspace: "DeliveryWorkspace", case_id: str, is_open: Callable[[str], bool]
 ) -> list[MovedBranch]:
     """The moves that this task asks a human about: those that no other open task asks about."""
     with workspace.ledger.hold():
@@ -66,12 +69,12 @@ def claim_moves(
     return found
 
 
-def accept_moves(workspace: Workspace, moves: Iterable[Mapping[str, Any]]) -> None:
+def accept_moves(workspace: "DeliveryWorkspace", moves: Iterable[Mapping[str, Any]]) -> None:
     """A human was asked about these moves and answered."""
     workspace.ledger.accept({str(move["ref"]): str(move["now"]) for move in moves})
 
 
-def describe_moves(workspace: Workspace, moves: Iterable[MovedBranch]) -> str:
+def describe_moves(workspace: "DeliveryWorkspace", moves: Iterable[MovedBranch]) -> str:
     """What happened, and the command that puts each branch back."""
     lines = []
     for move in moves:

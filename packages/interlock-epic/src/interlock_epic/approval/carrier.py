@@ -113,7 +113,6 @@ class IssueCarrier(Carrier):
         workspace: str,
         *,
         allowed: Sequence[str] = (),
-        poll_s: float = POLL_S,
         on_open: Callable[[Ask, GithubIssue], None] = lambda _ask, _issue: None,
         warn: Callable[[str], None] = lambda _text: None,
         at_once: bool = False,
@@ -122,7 +121,6 @@ class IssueCarrier(Carrier):
         self._clock = clock
         self._workspace = workspace
         self._allowed = tuple(allowed)
-        self._poll_s = poll_s
         self._on_open = on_open
         self._warn = warn
         """Gets the first failure of several in a row, so that nobody waits without knowing why."""
@@ -185,8 +183,8 @@ class IssueCarrier(Carrier):
             reply = self._ask_github(question, self._clock.now())
         except GithubBusyError as error:
             question.failures += 1
-            doubled = min(self._poll_s * 2**question.failures, LONGEST_S)
-            delay = doubled if error.wait_s is None else max(error.wait_s, self._poll_s)
+            doubled = min(POLL_S * 2**question.failures, LONGEST_S)
+            delay = doubled if error.wait_s is None else max(error.wait_s, POLL_S)
             if question.failures == 1:
                 what = "the question's issue is not read" if question.poll else "no issue is open"
                 self._warn(f"{error} So {what} yet; the next try is in {delay:g} s.")
@@ -194,7 +192,7 @@ class IssueCarrier(Carrier):
         except InterlockError as error:
             return Reply(question.ask.dispatch_id, failure=CRASH, reason=str(error)), 0.0
         question.failures = 0
-        return reply, self._poll_s * min(1 + question.quiet_polls // PATIENCE, _LONGEST_TIMES)
+        return reply, POLL_S * min(1 + question.quiet_polls // PATIENCE, _LONGEST_TIMES)
 
     def _handle(self, question: _Question, reply: Reply | None, delay: float) -> None:
         if question.poll is not None and not question.announced:

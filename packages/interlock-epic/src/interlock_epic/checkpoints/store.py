@@ -172,12 +172,11 @@ class Checkpoints:
     def update(
         self, epic_id: str, change: Change, at: str, *, if_changed: bool = False
     ) -> LoadedCheckpoint:
-        """Read, change and write as one: nobody else writes in between. The change may refuse. With
-        `if_changed`, a checkpoint that stays as it is gets no new generation."""
+        """Read, change and write as one: nobody else writes in between. The change may refuse.
+
+        With `if_changed`, a checkpoint that stays as it is gets no new generation.
+        """
         check_epic_id(epic_id)
-        known = self.read(epic_id) if if_changed else None
-        if isinstance(known, LoadedCheckpoint) and change(known.checkpoint) == known.checkpoint:
-            return known
         with self._hold_write_lock(epic_id):
             found = read_all_files(self.place, epic_id)
             loaded = choose_newest(found)
@@ -185,6 +184,8 @@ class Checkpoints:
                 raise StateError(loaded.sentence)
             before = loaded if isinstance(loaded, LoadedCheckpoint) else None
             after = self._build_next(before, change, at)
+            if before and if_changed and _is_same(before.checkpoint, after):
+                return before
             if after.epic.id != epic_id:
                 raise ValueError(f"{after.epic.id} is not {epic_id}")
             raw = encode_checkpoint(after)
@@ -270,6 +271,12 @@ class Checkpoints:
                 if not isinstance(raw, UnreadableFile) and raw.strip() == epic_id.encode():
                     (folder / _POINTER).unlink(missing_ok=True)
         return done
+
+
+def _is_same(before: Checkpoint, after: Checkpoint) -> bool:
+    """Return whether two checkpoints differ in no more than their generation and times."""
+    kept = {name: getattr(before, name) for name in ("generation", "created", "updated")}
+    return msgspec.structs.replace(after, **kept) == before
 
 
 @contextmanager

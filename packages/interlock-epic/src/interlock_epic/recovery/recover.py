@@ -17,7 +17,7 @@ from interlock.system.files import UnreadableFile, append_line, read_file
 from interlock.system.git import USER_TREE, Git
 from interlock_epic.checkpoints.place import StateFolder, make_folders
 from interlock_epic.checkpoints.record import Checkpoint, GitWork, Recovery, UnreadableCheckpoint
-from interlock_epic.checkpoints.store import Checkpoints
+from interlock_epic.checkpoints.store import Checkpoints, LoadedCheckpoint
 from interlock_epic.recovery.git_state import (
     apply_stash,
     compare_git,
@@ -105,7 +105,7 @@ class RecoveryResult(msgspec.Struct, frozen=True, kw_only=True):
 
 def recover(
     checkpoints: Checkpoints,
-    epic_id: str,
+    loaded: LoadedCheckpoint,
     emit: Emit,
     at: str,
     *,
@@ -113,11 +113,11 @@ def recover(
     answer: Action | None = None,
     most: int = MAX_ATTEMPTS,
 ) -> RecoveryResult:
-    """Compare, decide, carry out. `answer` is a human's, if the policy asked for one."""
-    loaded = checkpoints.read(epic_id)
-    if isinstance(loaded, UnreadableCheckpoint):
-        return RecoveryResult(action=Action.REFUSE, code=loaded.code, sentence=loaded.sentence)
-    attempt = _RecoveryRun(checkpoints, epic_id, emit, at)
+    """Compare git with the checkpoint, decide, and carry that out.
+
+    `answer` is a human's, if the policy asked for one.
+    """
+    attempt = _RecoveryRun(checkpoints, loaded.checkpoint.epic.id, emit, at)
     checkpoint = attempt.note_lost_stashes(loaded.checkpoint)
     state = compare_git(checkpoints.place.root, checkpoint.git)
     decision = decide_resume(state, policy)

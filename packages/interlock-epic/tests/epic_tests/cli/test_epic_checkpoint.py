@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from epic_tests.sayings import loaded
 from interlock_epic.checkpoints.place import find_state_folder
 from interlock_epic.checkpoints.store import Checkpoints
 from interlock_epic.recovery.policy import Action
@@ -251,7 +252,7 @@ def test_a_stash_is_shown_kept_and_restored(world: World, repo: GitRepo) -> None
     assert "no such stash is recorded for epic-3: there is none" in none.err
     repo.write({"a.txt": "half\n"})
     kept = Checkpoints(find_state_folder(world.folder))
-    outcome = recover(kept, "epic-3", lambda _: None, "T")
+    outcome = recover(kept, loaded(kept), lambda _: None, "T")
     assert (outcome.action, (world.folder / "a.txt").read_text()) == (Action.STASH, "one\n")
     assert f"  recovery 1 set work aside: {outcome.stash[:12]}\n" in do(world, "show").out
     result = do(world, "restore-stash")
@@ -264,7 +265,7 @@ def test_clearing_names_what_was_set_aside(world: World, repo: GitRepo) -> None:
     do(world, "write", *WORDS)
     repo.write({"a.txt": "half\n"})
     kept = Checkpoints(find_state_folder(world.folder))
-    stash = recover(kept, "epic-3", lambda _: None, "T").stash
+    stash = recover(kept, loaded(kept), lambda _: None, "T").stash
     assert f"still there: git stash apply {stash}\n" in do(world, "clear").err
 
 

@@ -26,7 +26,7 @@ S = "SAGE_SIGNAL:RECOVERY_"
 
 def run(kept: Checkpoints, **terms: object) -> tuple[RecoveryResult, list[str]]:
     result: list[str] = []
-    return recover(kept, EPIC, result.append, AT, **terms), result  # type: ignore[arg-type]
+    return recover(kept, loaded(kept), result.append, AT, **terms), result  # type: ignore[arg-type]
 
 
 def dirty(repo: GitRepo, text: str = "half done\n") -> None:
@@ -38,15 +38,6 @@ def test_equal_and_clean_goes_on_without_a_word(kept: Checkpoints) -> None:
     outcome, result = run(kept)
     assert (outcome.action, outcome.may_continue, result) == (Action.CONTINUE, True, [])
     assert loaded(kept).checkpoint.generation == 1
-
-
-def test_no_checkpoint_and_a_corrupt_one(kept: Checkpoints) -> None:
-    outcome, result = run(kept)
-    assert (outcome.code, outcome.may_continue, result) == ("NO_CHECKPOINT", False, [])
-    write(kept)
-    for folder in kept.place.folders:
-        (folder / f"{EPIC}.json").write_bytes(b"{")
-    assert run(kept)[0].code == "CHECKPOINT_CORRUPT"
 
 
 def test_changed_files_are_stashed_recorded_and_restored(repo: GitRepo, kept: Checkpoints) -> None:
@@ -316,7 +307,7 @@ def test_folders_of_ours_may_be_ignored(repo: GitRepo, kept: Checkpoints, ignore
     repo.write({".interlock/interlock.db": "rows\n", ".asterisk/x": "x\n"})
     write(kept)
     repo.write({"a.txt": "changed\n", "new.txt": "new\n"})
-    outcome = recover(kept, EPIC, print, AT)
+    outcome = recover(kept, loaded(kept), print, AT)
     assert (outcome.code, outcome.action) == ("", Action.STASH)
     assert repo.git("status", "--porcelain", "a.txt", "new.txt") == ""
     assert (repo.folder / ".interlock/interlock.db").read_text() == "rows\n"
@@ -340,7 +331,7 @@ def test_a_stash_that_fails_half_way_is_undone(repo: GitRepo, kept: Checkpoints)
     repo.git("rm", "--quiet", "--cached", "b.txt")
     before = _work_of(repo)
     for number in (1, 2):
-        outcome = recover(kept, EPIC, print, AT)
+        outcome = recover(kept, loaded(kept), print, AT)
         assert outcome.code == "GIT_STATE_MISMATCH"
         assert outcome.sentence.startswith("git stash failed, and nothing was changed: ")
         assert "ignored by one of your .gitignore files" in outcome.sentence
@@ -354,7 +345,7 @@ def test_work_that_cannot_be_put_back_is_kept_and_named(repo: GitRepo, kept: Che
     repo.git("config", "filter.fragile.required", "true")
     write(kept)
     repo.write({"a.txt": "changed\n", "b.txt": "changed\n", "new.txt": "new\n"})
-    outcome = recover(kept, EPIC, print, AT)
+    outcome = recover(kept, loaded(kept), print, AT)
     stash = repo.git("rev-parse", "refs/stash")
     assert outcome.code == "GIT_STATE_MISMATCH"
     assert f"your work is kept as stash {stash[:12]}" in outcome.sentence
