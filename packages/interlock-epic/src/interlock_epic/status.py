@@ -1,6 +1,6 @@
 """The vocabulary of epics: statuses and their transitions, outcomes, and effects of line signals.
 
-All three are tables. Older tools' words for a status are accepted on reading only. Exit codes below
+All three are tables. Other words for a status are accepted on reading only. Exit codes below
 10 and from 75 are those of every command, the rest are the epic's own.
 """
 

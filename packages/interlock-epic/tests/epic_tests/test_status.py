@@ -1,4 +1,4 @@
-"""One vocabulary: every word older tools write means one status, and what is done stays done."""
+"""One vocabulary: every word that people write means one status, and what is done stays done."""
 
 from itertools import pairwise
 
@@ -26,7 +26,7 @@ S = Status
         ("story", "creating=draft created=draft context_generating=draft canceled=cancelled"),
     ],
 )
-def test_every_older_word_has_a_meaning(kind: Kind, words: str) -> None:
+def test_every_word_has_a_meaning(kind: Kind, words: str) -> None:
     for pair in words.split():
         word, _, meaning = pair.partition("=")
         assert read_status(word, kind) == meaning, word

@@ -47,13 +47,11 @@ class CommentReading(msgspec.Struct, frozen=True):
 _COMMAND: Final = re.compile(
     r"^ {0,3}/(approve|revise|discuss|halt|defer)(?![\w/-]|\.\w)", re.MULTILINE | re.IGNORECASE
 )
-_HIDDEN: Final = r"<!--.*?-->"
-_INERT_TAGS: Final = re.compile(
-    rf"{_HIDDEN}|<(pre|code|think|thinking|blockquote)\b[^>]*>.*?</\1[ \t]*>"
-    r"|(?<=\n) {0,3}<(?:!--|(?:pre|code|think|thinking|blockquote)\b).*",
-    re.DOTALL | re.IGNORECASE,
+_TAG: Final = re.compile(
+    r"<(?:!--|(?:pre|code|thinking|think|blockquote)(?=[\s>/]))", re.IGNORECASE
 )
-"""Closed ones anywhere, an unclosed one only from the start of a line."""
+_INLINE: Final = re.compile(r"<!--(?:[^\n-]|-(?!->))*+-->|<code>[^\n<]*+</code>", re.IGNORECASE)
+"""Hidden text and code that begin and end in one line."""
 _INDENTED: Final = re.compile(
     r"(?:\A|\n[ \t]*)\n(?=(?: {4}| {0,3}\t)[ \t]*\S)"
     r"(?:\n?(?: {4}| {0,3}\t)[^\n]*|\n[ \t]*(?=\n))*"
@@ -119,28 +117,51 @@ def _is_approval(live: str, request_id: str, *, is_command: bool) -> bool:
 
 
 def _take_notes(text: str, commands: list[re.Match[str]]) -> str:
-    """Return the comment without its commands and its hidden text."""
+    """Return the comment without its commands."""
     for command in reversed(commands):
         text = text[: command.start()] + text[command.end() :]
-    return re.sub(_HIDDEN, "", text, flags=re.DOTALL).strip(" \t\n:")
+    return text.strip(" \t\n:")
 
 
 def _blank_inert(text: str) -> str:
     """Return a text of the same length with blanks in place of quotes, code and hidden text."""
     source, pieces, at = f"\n{text}", list[str](), 0
+    tags: list[tuple[int, int]] = []
     for unit in split_units(source):
         size = len(unit.text) + (source[at] == "\n")
         piece = source[at : at + size]
-        at += size
         if unit.kind == "quote":
             piece = "\n".join(map(_blank_quoted, piece.split("\n")))
-        elif unit.kind not in ("line", "html"):
-            piece = _NOT_BLANK.sub(" ", piece)
+        elif unit.kind in ("line", "html"):
+            tags += [(at + start, at + end) for start, end in _find_tags(unit.kind, piece)]
+        else:
+            piece = _blank(piece)
         pieces.append(piece)
-    live = "".join(pieces)
-    for inert in (_INERT_TAGS, _INDENTED):
-        live = inert.sub(lambda found: _NOT_BLANK.sub(" ", found[0]), live)
-    return live[1:]
+        at += size
+    # What stands behind a tag is not indented, though blanks take the tag's place below.
+    live = _INDENTED.sub(lambda found: _blank(found[0]), "".join(pieces))
+    pieces, at = [], 0
+    for start, end in tags:
+        pieces += [live[at:start], _blank(live[start:end])]
+        at = end
+    return "".join([*pieces, live[at:]])[1:]
+
+
+def _find_tags(kind: str, piece: str) -> list[tuple[int, int]]:
+    """Return where hidden text and code stand in a piece that is not wholly inert.
+
+    A tag that is never closed is inert only from the start of a line.
+    """
+    if kind == "line":
+        return [found.span() for found in _INLINE.finditer(piece)]
+    tag = _TAG.search(piece) if piece.startswith("\n") else None
+    if tag is None or (tag.end() == len(piece) and piece[: tag.start()].strip()):
+        return []
+    return [(tag.start(), len(piece))]
+
+
+def _blank(text: str) -> str:
+    return _NOT_BLANK.sub(" ", text)
 
 
 def _blank_quoted(line: str) -> str:
@@ -148,7 +169,9 @@ def _blank_quoted(line: str) -> str:
 
     Such a line belongs to the quote, but its author may have forgotten a blank line before it.
     """
-    return line if not line.strip() else _NOT_BLANK.sub(" " if ">" in line[:12] else _SLIPPED, line)
+    if ">" in line[:12] or not line.strip():
+        return _blank(line)
+    return _NOT_BLANK.sub(_SLIPPED, line)
 
 
 def has_own_marker(body: str) -> bool:

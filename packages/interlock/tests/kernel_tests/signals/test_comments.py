@@ -70,6 +70,13 @@ UNCLEAR_ONES = (
     "/approve...",
     "/approve <code>x</code> not yet",
     "/approve <code>not yet",
+    "<!-- hidden --> not yet\n\n/approve",
+    "<pre>a</pre> not yet\n\n/approve",
+    "<code>a</code> <code>b</code> not yet\n\n/approve",
+    "<!-- a\nb --> not yet\n\n/approve",
+    "@bob <!-- a\nb --> not yet\n\n/approve",
+    "LGTM <pre>",
+    "LGTM <!-- not yet",
     "/approved",
     "/lgtm",
     "approve...",
@@ -103,7 +110,7 @@ OTHERS = {
     "/revise rename it": ("REVISE", "rename it"),
     "/Revise: rename it": ("REVISE", "rename it"),
     "Please:\n/revise\n- a\n- b": ("REVISE", "Please:\n\n- a\n- b"),
-    "/revise\n```py\nx\n```\n<!-- hidden -->": ("REVISE", "```py\nx\n```"),
+    "/revise\n```py\nx\n```\n": ("REVISE", "```py\nx\n```"),
     "/discuss the table": ("DISCUSS", "the table"),
     "/halt": ("HALT", ""),
     "/HALT!": ("HALT", "!"),
@@ -212,6 +219,8 @@ def test_any_text_gets_a_decision_and_approves_only_without_other_words(parts: l
     assert bool(found.notes) <= (found.decision not in (APPROVE, UNCLEAR))
 
 
-@pytest.mark.parametrize("sign", ["/approve ", "@a ", "👍", "> ", "```\n", "<code>", "! ", " \n"])
+@pytest.mark.parametrize(
+    "sign", ["/approve ", "@a ", "👍", "> ", "```\n", "<code>", "x<code>", "x<!--", "! "]
+)
 def test_a_lot_of_anything_is_read_in_one_go(sign: str) -> None:
     decide((sign * LONGEST)[:LONGEST])
