@@ -294,12 +294,10 @@ class BuiltinAnalyst:
             if repository and (size := repository.count_changed_lines(each))
         }
         kind = self._clues.find_kind_by_leads(ask, failure)
-        return answers.build_investigate_answer(
-            failure,
-            name,
-            found,
-            self._clues.locate_frames(ask, failure, name),
-            kind,
+        search = answers.RepositorySearch(
+            repo=name,
+            leads=found,
+            spots=self._clues.locate_frames(ask, failure, name),
             looked_at=count,
             urls=urls,
             sizes=sizes,
@@ -307,6 +305,7 @@ class BuiltinAnalyst:
             is_bounded=not repository or self._hooks.workspace.is_bounded(repository, span),
             is_exhausted=ask.attempt >= _LOOKS or not _has_clear_lead(leads, looked_into),
         )
+        return answers.build_investigate_answer(failure, search, kind)
 
     def _answer_correlate(self, ask: Ask, case: Case, failure: Failure) -> dict[str, Any]:
         own = find_position(self._hooks.connection, ask.case_no)
@@ -355,17 +354,13 @@ class BuiltinAnalyst:
         triage = case.answers.get(F1, {})
         members = count_cases_of_rca(self._hooks.connection, cause.rca_id) if cause else 1
         ran = self._find_reproduction(ask.case_no)
-        return answers.build_report_answer(
-            failure,
-            message=" ".join(
-                each
-                for each in (cause.description if cause else failure.message, ran and ran.sentence)
-                if each
-            ),
+        words = (cause.description if cause else failure.message, ran and ran.sentence)
+        finding = answers.ReportedFinding(
+            message=" ".join(each for each in words if each),
             defect_type=cause.defect_type if cause else "ti001",
-            severity=triage.get("severity", ""),
             component=cause.component if cause else "",
             evidence=[each["ref"] for each in cause.evidence] if cause else (),
             versions=[label for label in cause.affected_versions if label] if cause else (),
-            members=members,
+            tests=members,
         )
+        return answers.build_report_answer(failure, finding, triage.get("severity", ""))

@@ -6,8 +6,10 @@ from typing import Any
 import interlock_rca as rca
 from interlock.engine.case import Case
 from interlock.runtime import prompts
+from interlock.runtime.fence import PromptFence
 from interlock.system.test_output import TestCounts
 from interlock_rca.prompt_data.parameters import build_parameters
+from interlock_rca.prompt_data.subject import PARAMETER_NAMES, PromptLimits, PromptSubject
 from interlock_rca.records import (
     Checkout,
     Failure,
@@ -20,6 +22,7 @@ from interlock_rca.records import (
     Ticket,
 )
 from interlock_rca.steps import FAMILIES, StepFamily
+from interlock_rca.taxonomy import TAXONOMY
 
 FENCE = "5e1fc0ffee42"
 PROMPTS = Path(str(rca.__file__)).parent / "prompts"
@@ -207,11 +210,12 @@ def case_at(short: str, *, all_answers: bool = False, **more: Any) -> Case:
 
 
 def made(short: str, facts: dict[str, Any], case: Case | None = None) -> dict[str, Any]:
-    at = family(short).step
-    return build_parameters(
-        **{"case": Case(case_id="17", step=at), "step": at, **facts}
-        | ({"case": case} if case else {})
-    )
+    known = {"taxonomy": TAXONOMY, "limits": PromptLimits(), **facts}
+    wanted = known.pop("wanted", PARAMETER_NAMES)
+    known["family"] = family(short)
+    known["case"] = case or facts.get("case") or Case(case_id="17", step=family(short).step)
+    known["fence"] = PromptFence(known["fence"], known["limits"].value)
+    return build_parameters(PromptSubject(**known), wanted)
 
 
 def template(short: str) -> str:

@@ -5,7 +5,7 @@ failure has exactly one word, and the words are the same everywhere: new, still 
 quarantined, infrastructure. A test that failed and then passed is flaky, never passed.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, Literal
 
 import msgspec
@@ -104,6 +104,16 @@ class Digest(msgspec.Struct, frozen=True, kw_only=True):
         return any(self.count(word) for word in stopping[fail_on])
 
 
+class ExpectedJobs(msgspec.Struct, frozen=True, kw_only=True):
+    """Which jobs of a run must have reported."""
+
+    shards: int = 0
+    variants: tuple[tuple[str, str], ...] = ()
+    """Names and values that some job must have."""
+    every_known: bool = False
+    """Each job that took part in the runs before."""
+
+
 def build_digest(
     segments: Sequence[Segment],
     history: History,
@@ -111,14 +121,10 @@ def build_digest(
     *,
     outline: Outline | None = None,
     excuse: Callable[[str, str], str] = lambda test, label: "",
-    expected_shards: int = 0,
-    expected_variants: Sequence[tuple[str, str]] = (),
-    has_all_jobs: bool = False,
-    notes: Iterable[str] = (),
+    expected: ExpectedJobs = ExpectedJobs(),  # noqa: B008 - frozen
 ) -> Digest:
     """The digest of one run, whose jobs and shards are the segments. `excuse` says why a test is
-    quarantined in a job, if it is. `has_all_jobs` says that the segments should be those of every
-    job, so that one that took part in the runs before is missing."""
+    quarantined in a job, if it is."""
     run = segments[0].run
     reader = _RunReader(run, history, settings, excuse)
     for segment in segments:
@@ -133,12 +139,12 @@ def build_digest(
         fixed=tuple(sorted(reader.fixed)),
         absent=reader.count_absent(),
         missing_shards=(
-            *_find_missing(segments, expected_shards),
-            *_find_missing_variants(segments, expected_variants),
-            *(_find_absent_jobs(segments, history) if has_all_jobs else ()),
+            *_find_missing(segments, expected.shards),
+            *_find_missing_variants(segments, expected.variants),
+            *(_find_absent_jobs(segments, history) if expected.every_known else ()),
         ),
         baseline=reader.baseline,
-        notes=(*notes, *(note for segment in segments for note in segment.notes)),
+        notes=tuple(note for segment in segments for note in segment.notes),
     )
 
 

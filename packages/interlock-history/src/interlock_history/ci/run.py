@@ -17,7 +17,7 @@ import msgspec
 from interlock.api.project import Project
 from interlock.system.errors import InterlockError, SourceError, StoreError
 from interlock.system.text import format_line
-from interlock_history.ci.digest import Digest, build_digest
+from interlock_history.ci.digest import Digest, ExpectedJobs, build_digest
 from interlock_history.identity import CiRun
 from interlock_history.ingest import ingest_results, mask_failure, read_results
 from interlock_history.memory import History
@@ -45,9 +45,7 @@ class ReportRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Reports of those jobs: causes are looked for in them, nothing is counted twice."""
     repos: tuple[str, ...] = (".",)
     last_green: tuple[str, ...] = ("auto",)
-    expected_shards: int = 0
-    expected_variants: tuple[tuple[str, str], ...] = ()
-    """Names and values that some job must have."""
+    expected: ExpectedJobs = ExpectedJobs()
 
 
 class Reporter:
@@ -89,9 +87,7 @@ class Reporter:
             self._settings,
             outline=build_outline(findings) if findings else None,
             excuse=self._read_excuses(),
-            expected_shards=request.expected_shards,
-            expected_variants=request.expected_variants,
-            has_all_jobs=bool(request.legs),
+            expected=request.expected,
         )
         if digest.failures and not request.results and not request.evidence:
             self._problems.append("no causes: name the reports of the other jobs with --evidence")

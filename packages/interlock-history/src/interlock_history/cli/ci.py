@@ -12,7 +12,7 @@ from interlock.cli.app import ExitCode, app
 from interlock.cli.options import expand_options
 from interlock.cli.output import Db, Json, echo, echo_note, open_project
 from interlock.system.text import format_line
-from interlock_history.ci.digest import Digest, FailOn
+from interlock_history.ci.digest import Digest, ExpectedJobs, FailOn
 from interlock_history.ci.publish import (
     COMMENT_FILE,
     SUMMARY_FILE,
@@ -139,9 +139,10 @@ def ci(
         evidence=tuple(evidence or ()),
         repos=tuple(repo or (".",)),
         last_green=tuple(last_green or ("auto",)),
-        expected_shards=expect_shards,
-        expected_variants=tuple(
-            pair for each in expect_variant or () for pair in parse_variant(each)
+        expected=ExpectedJobs(
+            shards=expect_shards,
+            variants=tuple(pair for each in expect_variant or () for pair in parse_variant(each)),
+            every_known=bool(legs),
         ),
     )
     reporter = Reporter(settings, lambda text: echo_note(defuse(text)), problems)

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from history_tests.uploads import DAY, Upload
-from interlock_history.ci.digest import Digest, FailOn, build_digest
+from interlock_history.ci.digest import Digest, ExpectedJobs, FailOn, build_digest
 from interlock_history.identity import CiRun, Scope
 from interlock_history.memory import History
 from interlock_history.settings import HistorySettings
@@ -61,9 +61,9 @@ def digest(
         SETTINGS,
         outline=outline,
         excuse=lambda test, _: (quarantined or {}).get(test, ""),
-        expected_shards=expected_shards,
-        has_all_jobs=has_all_jobs,
-        expected_variants=expected_variants,
+        expected=ExpectedJobs(
+            shards=expected_shards, variants=tuple(expected_variants), every_known=has_all_jobs
+        ),
     )
 
 

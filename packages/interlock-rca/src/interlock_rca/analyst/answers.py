@@ -136,25 +136,33 @@ def build_resolve_answer(
     }
 
 
+class RepositorySearch(msgspec.Struct, frozen=True, kw_only=True):
+    """What the search of one repository for the culprit of a failure found."""
+
+    repo: str
+    leads: Sequence[CulpritLead] = ()
+    """Likeliest first."""
+    spots: Sequence[StackLocation] = ()
+    looked_at: int = 0
+    """How many of its commits may be new."""
+    urls: Mapping[str, str] = {}
+    """Of commits."""
+    sizes: Mapping[str, tuple[int, int]] = {}
+    """Lines that commits put in and took away."""
+    history: str = ""
+    """What the memory of results says about the test."""
+    is_bounded: bool = True
+    """A commit before these is known that passed, so that the culprit must be among them."""
+    is_exhausted: bool = True
+    """No other place is likelier."""
+
+
 def build_investigate_answer(
-    failure: Failure,
-    repo: str,
-    found: Sequence[CulpritLead],
-    spots: Sequence[StackLocation],
-    kind: FaultKind,
-    *,
-    looked_at: int,
-    urls: Mapping[str, str],
-    sizes: Mapping[str, tuple[int, int]],
-    history: str = "",
-    is_bounded: bool = True,
-    is_exhausted: bool = True,
+    failure: Failure, search: RepositorySearch, kind: FaultKind
 ) -> dict[str, Any]:
-    """The answer to F3 for one repository; `looked_at` counts its commits that may be new, `sizes`
-    are lines put in and taken away, `history` is what the memory of results says about the test.
-    The commits are `is_bounded` if one before them is known that passed, so that the culprit must
-    be among them. Places are exhausted if no other one is likelier."""
-    suspects = _choose_suspects(found)
+    """Return the answer to F3 for one repository."""
+    repo, spots = search.repo, search.spots
+    suspects = _choose_suspects(search.leads)
     best = suspects[0] if suspects else None
     spot = _find_break(failure, spots)
     refs = [f"{repo}@{lead.commit.hash}" for lead in suspects[:2]]
@@ -163,17 +171,17 @@ def build_investigate_answer(
     return {
         "launch_id": failure.launch,
         "case_ids": [failure.item_id] if failure.item_id else [],
-        "rca_message": _format_message(
-            failure, repo, suspects, spot, looked_at, history, is_bounded=is_bounded
-        ),
+        "rca_message": _format_message(failure, search, suspects, spot),
         "defect_type": kind.code,
         "component": _name_component(repo, best, spot),
-        "convergence_score": _compute_convergence(best, kind, is_exhausted),
-        "is_exhausted": is_exhausted,
+        "convergence_score": _compute_convergence(best, kind, search.is_exhausted),
+        "is_exhausted": search.is_exhausted,
         "evidence_refs": refs,
         "suspects": [
             _describe_suspect(
-                lead, urls.get(lead.commit.hash, ""), sizes.get(lead.commit.hash, (0, 0))
+                lead,
+                search.urls.get(lead.commit.hash, ""),
+                search.sizes.get(lead.commit.hash, (0, 0)),
             )
             for lead in suspects
         ],
@@ -210,14 +218,11 @@ def _choose_suspects(found: Sequence[CulpritLead]) -> list[CulpritLead]:
 
 def _format_message(
     failure: Failure,
-    repo: str,
+    search: RepositorySearch,
     suspects: Sequence[CulpritLead],
     spot: StackLocation | None,
-    looked_at: int,
-    history: str,
-    *,
-    is_bounded: bool,
 ) -> str:
+    repo, looked_at, is_bounded = search.repo, search.looked_at, search.is_bounded
     bare = f"{failure.test_name or failure.id} failed, and its report says no more"
     headline = " ".join((failure.message or failure.type or bare).split())
     is_whole = len(headline) <= _HEAD
@@ -251,10 +256,10 @@ def _format_message(
             f"It is not known which commit of {repo} last passed: only the newest "
             f"{plural(looked_at, 'commit')} were looked at, and the culprit may be older."
         )
-    if not (suspects or looked_at or history):
+    if not (suspects or looked_at or search.history):
         parts.append("No history is known that could have brought it.")
-    if history:
-        parts.append(f"History: {history}.")
+    if search.history:
+        parts.append(f"History: {search.history}.")
     return " ".join(parts)
 
 
@@ -337,29 +342,33 @@ def _find_common_cause(
     return f"{same}, and each points at it by itself" if mine.near and theirs.near else ""
 
 
+class ReportedFinding(msgspec.Struct, frozen=True, kw_only=True):
+    """What a report says about a case."""
+
+    message: str
+    defect_type: str
+    component: str = ""
+    evidence: Sequence[str] = ()
+    versions: Sequence[str] = ()
+    tests: int = 1
+    """How many fail for this reason."""
+
+
 def build_report_answer(
-    failure: Failure,
-    *,
-    message: str,
-    defect_type: str,
-    severity: str,
-    component: str,
-    evidence: Sequence[str],
-    versions: Sequence[str],
-    members: int,
+    failure: Failure, finding: ReportedFinding, severity: str
 ) -> dict[str, Any]:
-    """The answer to F6: a draft for the tracker."""
-    also = f"\n\n{members - 1} more tests fail for the same reason." if members > 1 else ""
-    first = " ".join(message.split())
+    """Return the answer to F6: a draft for the tracker."""
+    more = finding.tests - 1
+    also = f"\n\n{more} more tests fail for the same reason." if more > 0 else ""
     return {
         "case_id": failure.id,
         "test_name": failure.test_name,
-        "summary": shorten(first, _HEAD),
-        "description": f"{message}{also}",
-        "defect_type": defect_type,
+        "summary": shorten(" ".join(finding.message.split()), _HEAD),
+        "description": f"{finding.message}{also}",
+        "defect_type": finding.defect_type,
         "priority": severity or "medium",
-        "component": component,
-        "components": [component] if component else [],
-        "evidence_refs": list(evidence),
-        "affected_versions": list(versions),
+        "component": finding.component,
+        "components": [finding.component] if finding.component else [],
+        "evidence_refs": list(finding.evidence),
+        "affected_versions": list(finding.versions),
     }

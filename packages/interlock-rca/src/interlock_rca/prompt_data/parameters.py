@@ -41,7 +41,6 @@ from interlock_rca.prompt_data.instructions import (
 )
 from interlock_rca.prompt_data.subject import PARAMETER_NAMES, PromptLimits, PromptSubject
 from interlock_rca.records import (
-    Checkout,
     Failure,
     Launch,
     PriorCause,
@@ -52,7 +51,7 @@ from interlock_rca.records import (
 )
 from interlock_rca.reproduce.sentences import format_reproduction
 from interlock_rca.steps import F0, F1, F3, F4, F5, F6, get_family
-from interlock_rca.taxonomy import TAXONOMY, Taxonomy
+from interlock_rca.taxonomy import Taxonomy
 from interlock_rca.workspace import CheckoutSet
 
 _PROSE: Final = 3_600
@@ -71,39 +70,11 @@ _TIMEOUT: Final = (
 
 
 def build_parameters(
-    *,
-    failure: Failure,
-    launch: Launch | None,
-    repos: Sequence[Checkout],
-    siblings: Sequence[Sibling],
-    siblings_total: int,
-    case: Case,
-    step: str,
-    history: PriorKnowledge,
-    taxonomy: Taxonomy = TAXONOMY,
-    fence: str,
-    limits: PromptLimits = PromptLimits(),  # noqa: B008 - frozen
-    wanted: Collection[str] = PARAMETER_NAMES,
+    subject: PromptSubject, wanted: Collection[str] = PARAMETER_NAMES
 ) -> dict[str, Any]:
-    """The groups of parameters for one prompt, at least those `wanted`. `fence` is 8 to 64
-    hexadecimal digits of chance, new for each prompt; `siblings_total` counts the other failures
-    of the launch."""
-    others = [each for each in siblings if each.id != failure.id]
-    subject = PromptSubject(
-        failure=failure,
-        launch=launch,
-        repos=repos,
-        siblings=others,
-        siblings_total=max(siblings_total, len(others)),
-        case=case,
-        family=get_family(step),
-        history=history,
-        taxonomy=taxonomy,
-        fence=PromptFence(fence, limits.value),
-        limits=limits,
-    )
+    """Return the groups of parameters for one prompt, at least those `wanted`."""
     found = _Groups(subject)
-    pieces = fill_blocks(subject, found, limits.prompt - _count_own_characters(subject))
+    pieces = fill_blocks(subject, found, subject.limits.prompt - _count_own_characters(subject))
     if "failure" in wanted:
         found["failure"] |= _fence_texts(subject, pieces)
     found["data"] = {name: pieces[name].text if name in pieces else "" for name in BLOCKS}
@@ -312,19 +283,22 @@ class PromptDataReader:
         members = self._list_cases(place) if place else []
         launch = self.read_launch(place)
         shows = "siblings" in wanted or get_family(case.step).short in BLOCKS["siblings"].families
-        return build_parameters(
+        siblings = self._read_siblings(members, case.case_id) if shows else ()
+        limits = PromptLimits()
+        subject = PromptSubject(
             failure=failure,
             launch=launch,
             repos=self._workspace.list_checkouts(launch, ranges),
-            siblings=self._read_siblings(members, case.case_id) if shows else (),
+            siblings=siblings,
             siblings_total=max(0, len(members) - 1),
             case=case,
-            step=case.step,
+            family=get_family(case.step),
             history=self._read_history(place, case.step) if place else PriorKnowledge(),
             taxonomy=self._taxonomy,
-            fence=fence,
-            wanted=wanted,
+            fence=PromptFence(fence, limits.value),
+            limits=limits,
         )
+        return build_parameters(subject, wanted)
 
     def read_launch(self, place: CasePosition | None) -> Launch | None:
         if place is None:

@@ -12,6 +12,8 @@ from interlock_rca.analyst.answers import (
     SURE_KIND_SCORE,
     FaultKind,
     RepoCandidate,
+    ReportedFinding,
+    RepositorySearch,
     SuiteCause,
     build_correlate_answer,
     build_investigate_answer,
@@ -128,13 +130,16 @@ def investigate(
     sure: FaultKind | None = None,
     is_exhausted: bool = True,
 ) -> Any:
-    return build_investigate_answer(
-        *(FAILURE, "boat", found, spots, sure or kind()),
+    search = RepositorySearch(
+        repo="boat",
+        leads=found,
+        spots=spots,
         looked_at=looked_at,
         is_exhausted=is_exhausted,
         urls={"a" * 40: "https://git.example/a"},
         sizes={"a" * 40: (7, 2)},
     )
+    return build_investigate_answer(FAILURE, search, sure or kind())
 
 
 def test_a_finding_names_suspect_place_and_evidence() -> None:
@@ -181,20 +186,16 @@ def test_it_broke_where_the_stack_is_innermost_unless_a_check_failed() -> None:
     nameless = investigate(lead(0.9), spots=(StackLocation("hull/keel.py", 9, "", False),))
     assert "It shows at hull/keel.py:9." in nameless["rca_message"]
     check = msgspec.structs.replace(FAILURE, type="AssertionError")
-    output = build_investigate_answer(
-        *(check, "boat", (lead(0.9),), (outer, helper), kind()), looked_at=1, urls={}, sizes={}
-    )
+    search = RepositorySearch(repo="boat", leads=(lead(0.9),), spots=(outer, helper), looked_at=1)
+    output = build_investigate_answer(check, search, kind())
     assert "in weigh at hull/keel.py:9." in output["rca_message"]
 
 
 def test_where_nothing_is_known_to_have_passed_it_says_so_and_accuses_nobody() -> None:
-    output = build_investigate_answer(
-        *(FAILURE, "boat", (lead(0.9),), (SPOT,), kind()),
-        looked_at=3,
-        urls={},
-        sizes={},
-        is_bounded=False,
+    search = RepositorySearch(
+        repo="boat", leads=(lead(0.9),), spots=(SPOT,), looked_at=3, is_bounded=False
     )
+    output = build_investigate_answer(FAILURE, search, kind())
     told = output["rca_message"]
     assert "Suspect: " not in told
     assert "The likeliest, at 0.90: boat aaaaaaaaaaaa" in told
@@ -203,9 +204,8 @@ def test_where_nothing_is_known_to_have_passed_it_says_so_and_accuses_nobody() -
 
 def test_a_message_that_is_cut_says_so() -> None:
     long = msgspec.structs.replace(FAILURE, message="the keel is not sound and " * 10)
-    output = build_investigate_answer(
-        *(long, "boat", (lead(0.9),), (SPOT,), kind()), looked_at=1, urls={}, sizes={}
-    )
+    search = RepositorySearch(repo="boat", leads=(lead(0.9),), spots=(SPOT,), looked_at=1)
+    output = build_investigate_answer(long, search, kind())
     assert "… It shows in weigh at hull/keel.py:9. " in output["rca_message"]
 
 
@@ -237,12 +237,7 @@ def test_without_history_it_says_so() -> None:
 
 
 def test_what_the_analyst_says_is_never_vague() -> None:
-    silent = build_investigate_answer(
-        *(Failure(id="a"), "", (), (), kind()),
-        looked_at=0,
-        urls={},
-        sizes={},
-    )
+    silent = build_investigate_answer(Failure(id="a"), RepositorySearch(repo=""), kind())
     assert not is_vague(silent["rca_message"])
 
 
@@ -319,28 +314,18 @@ def test_a_duplicate_has_the_same_suspect_and_more_or_looks_the_same(
 
 
 def test_a_draft_holds_what_is_known() -> None:
-    found = build_report_answer(
-        FAILURE,
+    finding = ReportedFinding(
         message="m " * 200,
         defect_type="pb001",
-        severity="high",
         component="boat",
         evidence=["r"],
         versions=["1"],
-        members=3,
+        tests=3,
     )
+    found = build_report_answer(FAILURE, finding, "high")
     assert len(found["summary"]) <= 200
     assert found["summary"].endswith("…")
     assert found["description"].endswith("2 more tests fail for the same reason.")
     assert (found["priority"], found["components"]) == ("high", ["boat"])
-    bare = build_report_answer(
-        FAILURE,
-        message="",
-        defect_type="ti001",
-        severity="",
-        component="",
-        evidence=(),
-        versions=(),
-        members=1,
-    )
+    bare = build_report_answer(FAILURE, ReportedFinding(message="", defect_type="ti001"), "")
     assert (bare["priority"], bare["components"], bare["description"]) == ("medium", [], "")

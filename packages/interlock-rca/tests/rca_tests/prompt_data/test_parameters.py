@@ -157,12 +157,6 @@ def test_siblings_are_bounded_and_their_number_is_said() -> None:
     assert "... and 292 more" in found["data"]["siblings"]
 
 
-def test_the_failure_is_not_its_own_sibling() -> None:
-    both = (Sibling(id=FAILURE.id, name="itself"), Sibling(id="f-2", name="the other"))
-    found = made("F1", RICH | {"siblings": both, "siblings_total": 1})
-    assert [each["name"] for each in found["siblings"]["list"]] == ["the other"]
-
-
 def test_history_has_ids_and_days() -> None:
     found = made("F0", RICH)["history"]
     assert found["symptom"]["symptom_id"] == 12
@@ -325,7 +319,7 @@ def test_a_family_by_its_names(word: str) -> None:
 def test_a_step_without_a_family_is_refused() -> None:
     assert find_family("publish") is None
     with pytest.raises(CircuitError, match="step 'publish' is not a step of the analysis"):
-        made("F3", RICH | {"step": "publish"}, Case(case_id="1", step="publish"))
+        get_family("publish")
 
 
 @pytest.mark.parametrize("short", SHORTS)
