@@ -110,7 +110,7 @@ def show_reports(window: Window) -> Response[str]:
 def show_upload(window: Window, upload_id: str) -> Response[Any]:
     """The report of results that were sent, or how far it is."""
     upload = UploadStore(window.project.db).find(upload_id)
-    if upload.suite_id:
+    if upload.suite_id and upload.state != "open":
         return Redirect(f"/suites/{upload.suite_id}")
     page = window.render("rca/upload.html", title=upload.suite, path="/reports", upload=upload)
     if upload.state == "open":
