@@ -129,8 +129,8 @@ def test_bad_input_is_answered_in_words(plain: World, monkeypatch: pytest.Monkey
         assert (result.code, why in result.err) == (2, True), result.err
     (world.folder / "interlock.toml").unlink()
     # A memory that cannot be reached warns, and the build goes on.
-    result = world.say("ingest", "r.xml", "--store", "postgresql://u:pw@127.0.0.1:1/x")
-    assert (result.code, result.err.startswith("warning: postgresql://u@127.0.0.1:1/x")) == (
+    result = world.say("ingest", "r.xml", "--store", "http://127.0.0.1:1/")
+    assert (result.code, result.err.startswith("warning: ")) == (
         0,
         True,
     )
