@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable
 
-from interlock.carriers.mcp.messages import RESOURCE_TEMPLATES, TOOLS, Tool
+from interlock.carriers.pull.messages import RESOURCE_TEMPLATES, TOOLS, Tool
 
 
 def tools_page() -> str:

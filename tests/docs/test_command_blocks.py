@@ -29,7 +29,7 @@ DELIVERY_TESTS = ROOT / "packages" / "interlock-delivery" / "tests" / "delivery_
 NOT_RUN = {
     "SOURCE...": "a placeholder, not a command",
     "calibrate --scenario web-shop": "takes minutes; tests/calibrate has it",
-    "--dispatch mcp": "waits for workers; tests/agents/mcp has it",
+    "--dispatch mcp": "waits for workers; tests/agents/pull has it",
     "--dispatch file": "waits for watchers; tests/agents/files has it",
     "--dispatch batch-file": "waits for watchers; tests/agents/files has it",
     "--scenario mine.json": "waits for watchers",

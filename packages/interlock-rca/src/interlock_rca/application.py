@@ -10,7 +10,7 @@ from interlock.carriers.contract import Ask, Carrier, Reply
 from interlock.carriers.files import NameFiles
 from interlock.carriers.files.batch import BatchCarrier
 from interlock.carriers.function import Handler, PromptlessHandler
-from interlock.carriers.mcp.carrier import McpCarrier
+from interlock.carriers.pull.carrier import PullCarrier
 from interlock.carriers.registry import AgentContext, AgentSpec
 from interlock.engine.case import Case
 from interlock.engine.circuit import HUMAN, Circuit
@@ -68,7 +68,7 @@ def build_basic(_spec: AgentSpec, context: AgentContext) -> Carrier:
     return BuiltinAnalystRole()
 
 
-_WITH_FAMILIES = (BuiltinAnalystRole, BatchCarrier, McpCarrier)
+_WITH_FAMILIES = (BuiltinAnalystRole, BatchCarrier, PullCarrier)
 """Where one case of a family is investigated for all, unless the configuration says otherwise."""
 _UNREAD = "The built-in analyst was asked."
 

@@ -7,7 +7,8 @@ from litestar.exceptions import LitestarDeprecationWarning
 
 from interlock.api.checks import DoctorCheck
 from interlock.api.project import Project
-from interlock.carriers.mcp.worker import MakeWorker, Worker
+from interlock.api.pull import open_pull_tools
+from interlock.carriers.pull.tools import PullTools
 from interlock_web.api.app import DEFAULT_RATE, build_api
 from interlock_web.app import build_window
 from interlock_web.sections import Section, find_sections, leave_out_rejected
@@ -17,7 +18,7 @@ from interlock_web.workers import build_mcp_app
 
 def build_server(
     project: Project,
-    make_worker: MakeWorker,
+    tools: PullTools,
     sections: Mapping[str, Section],
     left_out: dict[str, str],
     rate: float = DEFAULT_RATE,
@@ -30,8 +31,8 @@ def build_server(
         return WebServer(
             [
                 build_window(project, taken, left_out),
-                build_api(project, make_worker, taken, left_out, rate, needs_token=needs_token),
-                build_mcp_app(make_worker),
+                build_api(project, tools, taken, left_out, rate, needs_token=needs_token),
+                build_mcp_app(tools),
             ]
         )
 
@@ -44,7 +45,7 @@ def build_server(
 def explain_left_out(project: Project) -> dict[str, str]:
     """Why sections of installed packages are left out when a server starts."""
     sections, left_out = find_sections()
-    build_server(project, _refuse_worker, sections, left_out)
+    build_server(project, open_pull_tools(project), sections, left_out)
     return left_out
 
 
@@ -52,7 +53,3 @@ def check_pages(project: Project) -> Iterator[DoctorCheck]:
     """Yield a failed check for each package whose pages `interlock serve` cannot show."""
     for name, why in explain_left_out(project).items():
         yield DoctorCheck(f"pages.{name}", False, why)
-
-
-def _refuse_worker(_age: float) -> Worker:
-    raise NotImplementedError("this server is only looked at")

@@ -13,7 +13,7 @@ import pytest
 
 from interlock.journal.schema import MOVED, MOVING
 from interlock_web.api.limits import BURST_SECONDS, RateLimiter
-from kernel_tests.carriers.mcp.test_worker import SURE, start
+from kernel_tests.carriers.pull.test_worker import SURE, start
 from kernel_tests.cli.test_run import APPROVED
 from tests.world import triage
 from tests.world.change import CHANGE

@@ -108,7 +108,7 @@ async def receive():
     return {"type": "http.request", "body": b"", "more_body": False}
 
 async def main():
-    async with WebServer([build_mcp_app(lambda age: None)]) as server:
+    async with WebServer([build_mcp_app(None)]) as server:
         before = "mcp" in sys.modules
         scope = {"type": "http", "method": "GET", "path": "/mcp"}
         scope |= {"headers": [], "query_string": b""}

@@ -22,7 +22,7 @@ from litestar.openapi.spec import Components, SecurityScheme
 
 from interlock.api.project import Project
 from interlock.api.records import make_absolute
-from interlock.carriers.mcp.worker import MakeWorker, WorkerRegistry
+from interlock.carriers.pull.tools import PullTools
 from interlock.system.errors import (
     CircuitError,
     InterlockError,
@@ -64,7 +64,7 @@ _SENTENCES: Final = {
 
 def build_api(
     project: Project,
-    make_worker: MakeWorker,
+    tools: PullTools,
     sections: Mapping[str, Section],
     left_out: dict[str, str],
     rate: float = DEFAULT_RATE,
@@ -73,7 +73,7 @@ def build_api(
 ) -> MountedApp:
     """The API of a project, with what installed packages add. Its description says whether a token
     is needed at all. What fails when the server opens is added to `left_out`."""
-    workers, feed = WorkerRegistry(make_worker), LiveFeed(make_absolute(project.db))
+    feed = LiveFeed(make_absolute(project.db))
     app = Litestar(
         [
             routes.show_caller,
@@ -86,7 +86,7 @@ def build_api(
         path=API_PATH,
         dependencies={
             "project": Provide(lambda: project, sync_to_thread=False),
-            "workers": Provide(lambda: workers, sync_to_thread=False),
+            "tools": Provide(lambda: tools, sync_to_thread=False),
         },
         guards=[require_scope, _require_json],
         exception_handlers={
@@ -104,7 +104,7 @@ def build_api(
     @asynccontextmanager
     async def lifespan() -> AsyncIterator[None]:
         async with AsyncExitStack() as stack:
-            stack.push_async_callback(workers.close)
+            stack.push_async_callback(tools.close)
             await stack.enter_async_context(app.lifespan())
             await stack.enter_async_context(feed.run())
             app.state["feed"] = feed

@@ -5,7 +5,6 @@ names, and nothing else is kept of it here; one that hangs up while it waits is 
 """
 
 import asyncio
-import secrets
 from collections.abc import Awaitable
 from typing import Any, Final, TypeVar
 
@@ -13,8 +12,8 @@ import msgspec
 from litestar import Request
 from litestar.exceptions import HTTPException
 
-from interlock.carriers.mcp import messages
-from interlock.carriers.mcp.worker import KNOWN_CLIENT, NEW_CLIENT, WorkerRegistry
+from interlock.carriers.pull import messages
+from interlock.carriers.pull.tools import PullTools
 from interlock.system.errors import StateError
 from interlock_web.api.routes import writing
 
@@ -129,12 +128,12 @@ class HeartbeatRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 @writing("/worker/next", "Take the next piece of work", scopes=_SCOPES)
 async def take_next(
-    request: Request[Any, Any, Any], workers: WorkerRegistry, data: NextRequest
+    request: Request[Any, Any, Any], tools: PullTools, data: NextRequest
 ) -> WorkRecord:
     """Wait for a piece of work and take it under a lease. If `available` is false, ask again,
     unless `done` is true."""
     call = messages.NextCall(min(data.wait, _MAX_WAIT), data.ttl, data.roles)
-    found = await _unless_hung_up(request, _call(workers, "interlock_next", call))
+    found = await _unless_hung_up(request, _call(tools, "interlock_next", call))
     known = {name: found[name] for name in WorkRecord.__struct_fields__ if name in found}
     known["dispatch_id"] = str(found.get("dispatch_id", ""))
     known["run_id"] = found.get("run_id") or 0
@@ -142,34 +141,34 @@ async def take_next(
 
 
 @writing("/worker/submit", "Hand in an answer", scopes=_SCOPES)
-async def submit_answer(workers: WorkerRegistry, data: SubmitRequest) -> SubmitRecord:
+async def submit_answer(tools: PullTools, data: SubmitRequest) -> SubmitRecord:
     """Answer a dispatch under its lease. The answer is checked at once; one that is refused while
     `open` is true can be mended as the sentence says."""
     call = messages.SubmitCall(_read_id(data.dispatch_id), data.lease, data.answer)
-    return _describe(await _call(workers, "interlock_submit", call))
+    return _describe(await _call(tools, "interlock_submit", call))
 
 
 @writing("/worker/signal", "Say a signal instead of an answer", scopes=_SCOPES)
-async def submit_signal(workers: WorkerRegistry, data: SignalRequest) -> SubmitRecord:
+async def submit_signal(tools: PullTools, data: SignalRequest) -> SubmitRecord:
     """Say one of the signals that came with the work. `crash` and `release` are always legal."""
     number = _read_id(data.dispatch_id)
     call = messages.SignalCall(number, data.lease, data.signal, data.data)
-    return _describe(await _call(workers, "interlock_signal", call))
+    return _describe(await _call(tools, "interlock_signal", call))
 
 
 @writing("/worker/ask", "Ask a person", scopes=_SCOPES)
-async def ask_person(workers: WorkerRegistry, data: AskRequest) -> AskRecord:
+async def ask_person(tools: PullTools, data: AskRequest) -> AskRecord:
     """Ask a person about the dispatch that is held, or look whether they have answered."""
     number = _read_id(data.dispatch_id) if data.dispatch_id else 0
     call = messages.AskCall(number, data.lease, data.question, data.options, data.question_id)
-    found = await _call(workers, "interlock_ask", call)
+    found = await _call(tools, "interlock_ask", call)
     return AskRecord(**{name: found[name] for name in AskRecord.__struct_fields__ if name in found})
 
 
 @writing("/worker/heartbeat", "Keep a lease alive", scopes=_SCOPES)
-async def send_heartbeat(workers: WorkerRegistry, data: HeartbeatRequest) -> HeartbeatRecord:
+async def send_heartbeat(tools: PullTools, data: HeartbeatRequest) -> HeartbeatRecord:
     """Say that the work goes on: the lease is renewed. Tells how the run stands."""
-    found = await _call(workers, "interlock_status", messages.StatusCall(data.lease))
+    found = await _call(tools, "interlock_status", messages.StatusCall(data.lease))
     return HeartbeatRecord(
         coordinator=found["coordinator"],
         run_id=found.get("run_id") or 0,
@@ -199,9 +198,8 @@ def _describe(found: dict[str, Any]) -> SubmitRecord:
     )
 
 
-async def _call(workers: WorkerRegistry, tool: str, call: msgspec.Struct) -> dict[str, Any]:
-    visitor = f"{NEW_CLIENT}{KNOWN_CLIENT}{secrets.token_hex(16)}"
-    found = await workers.call_tool(tool, msgspec.to_builtins(call), visitor)
+async def _call(tools: PullTools, tool: str, call: msgspec.Struct) -> dict[str, Any]:
+    found = await tools.call_tool(tool, msgspec.to_builtins(call))
     if isinstance(found, str):
         raise StateError(found.partition(": ")[2].removesuffix(".") or found)
     return found

@@ -4,17 +4,15 @@ stdout.
 """
 
 import os
+import secrets
 import stat
 import sys
 import time
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from interlock.api.inspect import RunStatusReader
-from interlock.api.records import make_absolute, state_folder
 from interlock.cli.app import app
 from interlock.cli.output import Db, Json, echo, echo_json, open_project
 from interlock.system.errors import SourceError
@@ -23,12 +21,14 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from interlock.api.project import Project
-    from interlock.carriers.mcp.worker import Worker
+    from interlock.carriers.pull.tools import PullTools
     from interlock_web.access import AccessRules
     from interlock_web.sections import Section
 
 TOKEN = "INTERLOCK_TOKEN"  # noqa: S105 - a variable's name
 _LONGEST_TOKEN = 4096
+_RECENT_SECONDS = 600.0
+"""Seconds for which a client over HTTP is told that a run is over, not that none has begun."""
 
 
 Host = Annotated[str, typer.Option("--host", help="The address to listen on.")]
@@ -91,7 +91,7 @@ def serve(
     listening = open_socket(host, port)
     server = build_server(
         project,
-        lambda age: _make_worker(project, f"http-{os.getpid()}", since=time.time() - age),
+        _open_tools(project, since=lambda: time.time() - _RECENT_SECONDS),
         sections,
         left_out,
         rate,
@@ -193,7 +193,7 @@ def mcp(
 
     With --json it serves nothing and prints the tools it has.
     """
-    from interlock.carriers.mcp.messages import list_tool_specs
+    from interlock.carriers.pull.messages import list_tool_specs
 
     if json:
         echo_json({"tools": list_tool_specs()})
@@ -202,47 +202,34 @@ def mcp(
 
     if find_spec("mcp") is None:
         raise SourceError("this needs the MCP SDK: pip install 'interlock[mcp]'")
-    from interlock.carriers.mcp.stdio import StdioTransport
-
-    since = time.time()
-    transport = StdioTransport(os.dup(0), os.dup(1))
-    os.dup2(2, 1)  # whatever prints by mistake must not break into the protocol
-    transport.open()
-    _serve_stdio(transport, db, tuple(role or ()), since)
-
-
-def _serve_stdio(transport: Any, db: str | None, roles: tuple[str, ...], since: float) -> None:
-    """All that takes its time to load, while the client is greeted."""
     import asyncio
 
-    from interlock.carriers.mcp.server import serve_stdio
+    from interlock.carriers.pull.server import serve_stdio
 
-    project = open_project(db)
+    started_at = time.time()
+    tools = _open_tools(
+        open_project(db),
+        roles=tuple(role or ()),
+        client=secrets.token_hex(8),
+        since=lambda: started_at,
+    )
 
     async def work() -> None:
-        worker = _make_worker(project, str(os.getpid()), roles, since)
         try:
-            await serve_stdio(worker, transport)
+            await serve_stdio(tools)
         finally:
-            await worker.close()
+            await tools.close()
 
     asyncio.run(work())
 
 
-def _make_worker(
-    project: "Project", name: str, roles: tuple[str, ...] = (), since: float = 0.0
-) -> "Worker":
-    """A worker that pulls work from whoever hands it out, and knows when runs are over."""
-    import secrets
+def _open_tools(project: "Project", **more: Any) -> "PullTools":
+    """Return the tools of agents, which also find the runs of calibrations."""
+    from functools import partial
 
-    from interlock.carriers.mcp.socket import CoordinatorClient
-    from interlock.carriers.mcp.worker import Worker
-    from interlock.carriers.registry import pull_folder
-    from interlock.runtime.settings import open_query_broker
+    from interlock.api.pull import open_pull_tools
+    from interlock.api.records import make_absolute, state_folder
     from interlock_calibrate.campaign import find_database
 
-    path = make_absolute(project.db)
-    client = CoordinatorClient(pull_folder(path), f"{name}-{secrets.token_hex(8)}")
-    queries = open_query_broker(path, project.settings.inbox)
-    runs = RunStatusReader(path, partial(find_database, state_folder(path)))
-    return Worker(client, queries, runs, roles, since)
+    folder = state_folder(make_absolute(project.db))
+    return open_pull_tools(project, partial(find_database, folder), **more)

@@ -15,7 +15,6 @@ from interlock.api.circuits import check_thresholds
 from interlock.api.work import load_circuit, measure_usage
 from interlock.api.workers import list_worker_agents
 from interlock.carriers.cli.work_folder import list_work_files
-from interlock.carriers.mcp.messages import RunReport
 from interlock.carriers.registry import agents_folder
 from interlock.carriers.status import AgentStatus, read_agent_status
 from interlock.engine.advance import open_case
@@ -43,7 +42,6 @@ from interlock.journal.history import (
 from interlock.journal.journal import Pause
 from interlock.journal.ownership import Writer
 from interlock.journal.runs import (
-    FINISHED,
     LoadedCase,
     Run,
     find_run,
@@ -64,7 +62,6 @@ from interlock.system.errors import StoreError
 from interlock.system.text import shorten_counted
 from interlock.system.time import format_clock_time, format_time
 
-_LONGEST_REPORT = 200_000
 _LONGEST_VALUE = 300
 
 
@@ -456,54 +453,3 @@ def list_rate_limits(connection: Connection, run_id: int, at: float) -> dict[str
     mine = {each.account for each in list_paused_dispatches(connection, run_id, at).values()}
     found = {each.account: each.until for each in list_newest_pauses(connection)}
     return {name: found[name] for name in sorted(mine) if found[name] > at}
-
-
-class RunStatusReader:
-    """The database, read anew each time: runs come and go while an agent's client stays open."""
-
-    def __init__(
-        self,
-        path: DatabaseAddress,
-        find_store: Callable[[int], DatabaseAddress | None] | None = None,
-    ) -> None:
-        """`find_store` finds the database of a run that has one of its own."""
-        self._path = path
-        self._find_store = find_store
-
-    def _find_database(self, run_id: int | None) -> DatabaseAddress:
-        own = self._find_store(run_id or 0) if self._find_store else None
-        return own or self._path
-
-    def read_status(self, run_id: int | None) -> dict[str, Any]:
-        begin = "begin one with 'interlock run … --dispatch mcp', and ask again"
-        try:
-            with open_reader(self._find_database(run_id)) as connection:
-                run = find_run(connection, run_id)
-        except StoreError:
-            none = {"run_id": None, "status": "", "over": False, "changed_at": 0.0}
-            return none | {"reason": f"no run yet: {begin}"}
-        over = run.status in FINISHED
-        reason = f"run {run.run_id} is over ({run.status}) and no other is worked on"
-        if not over:
-            reason = f"no process works on run {run.run_id} ({run.status}): "
-            reason += "'interlock inbox' shows what waits for a human, " * (run.status == "waiting")
-            reason += f"'interlock resume {run.run_id}' continues; ask again"
-        found = {"run_id": run.run_id, "status": run.status, "over": over, "reason": reason}
-        return found | {"changed_at": run.changed_at}
-
-    def read_report(self, run_id: int | None) -> RunReport:
-        try:
-            with open_reader(self._find_database(run_id)) as connection:
-                run = find_run(connection, run_id)
-                ends = count_ends(connection, run.run_id)
-                text = report_run(connection, run)
-        except StoreError as error:
-            return RunReport(run_id=None, reason=str(error))
-        return RunReport(
-            run_id=run.run_id,
-            circuit=run.circuit,
-            status=run.status,
-            ends=dict(ends),
-            markdown=text[:_LONGEST_REPORT],
-            reason="",
-        )

@@ -6,11 +6,10 @@ same way as those of other packages. A factory takes an `AgentSpec` and an `Agen
 """
 
 import re
-import secrets
 import shlex
 import shutil
 from collections.abc import Callable, Mapping
-from functools import cache, partial
+from functools import cache
 from hashlib import blake2b
 from importlib import metadata
 from pathlib import Path
@@ -308,18 +307,11 @@ def build_batch(_spec: AgentSpec, context: AgentContext) -> Carrier:
 
 
 def build_mcp(_spec: AgentSpec, context: AgentContext) -> Carrier:
-    from interlock.carriers.mcp.carrier import McpCarrier
+    from interlock.carriers.pull.carrier import PullCarrier
 
-    nonce = partial(secrets.token_hex, 8)
-    folder = pull_folder(context.db)
-    return McpCarrier(folder, context.queries, context.clock, nonce)
+    return PullCarrier(context.db)
 
 
 def is_label(text: str) -> bool:
     """Whether workers may be told apart by it."""
     return _LABEL.fullmatch(text) is not None
-
-
-def pull_folder(db: DatabaseAddress) -> Path:
-    """Where workers that fetch their work find the coordinator."""
-    return beside(db, "pull")

@@ -219,6 +219,13 @@ def state_field(raw: RawConnection, name: str) -> str:
     if find_server(raw):
         return f"c.state::json->>'{name}'"
     return f"json_extract(c.state, '$.{name}')"
+def count_cases(connection: Connection, run_id: int) -> tuple[int, int]:
+    """Return how many cases a run has, and how many of them are over."""
+    query = (
+        "select count(*), count(case when status <> 'open' then 1 end) from cases where run_id = ?"
+    )
+    cases, over = raw_connection(connection).execute(query, (run_id,)).fetchone()
+    return cases, over
 
 
 def sum_costs(connection: Connection, run_id: int) -> dict[str, tuple[int, float]]:

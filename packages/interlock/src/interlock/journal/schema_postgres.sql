@@ -222,3 +222,38 @@ CREATE TABLE tokens (
     revoked_at FLOAT,
     PRIMARY KEY (token_id)
 );
+
+-- Dispatches that agents on this machine may take, and who has them until when.
+CREATE TABLE offers (
+    dispatch_id BIGINT NOT NULL,
+    session TEXT NOT NULL,
+    run_id BIGINT NOT NULL,
+    case_id TEXT NOT NULL,
+    step TEXT NOT NULL,
+    role TEXT NOT NULL,
+    work TEXT NOT NULL,
+    timeout FLOAT,
+    state TEXT NOT NULL,
+    fence BIGINT NOT NULL,
+    token TEXT NOT NULL,
+    holder TEXT NOT NULL,
+    ttl FLOAT NOT NULL,
+    lease_until FLOAT,
+    first_taken_at FLOAT,
+    PRIMARY KEY (dispatch_id),
+    CONSTRAINT offer_state CHECK (state in ('offered', 'taken', 'replied'))
+);
+
+-- Replies to offers, until the run has taken them and the agent has its verdict.
+CREATE TABLE replies (
+    reply_id TEXT NOT NULL,
+    dispatch_id BIGINT NOT NULL,
+    session TEXT NOT NULL,
+    content BYTEA NOT NULL,
+    failure TEXT NOT NULL,
+    reason TEXT NOT NULL,
+    refused TEXT NOT NULL,
+    verdict TEXT,
+    at FLOAT NOT NULL,
+    PRIMARY KEY (reply_id)
+);

@@ -9,27 +9,19 @@ import pytest
 
 import interlock
 from interlock.carriers.acp.carrier import AcpAgent
-from interlock.carriers.background import CarrierGuard, CrashReporter, report_failure
+from interlock.carriers.background import report_failure
 from interlock.carriers.cli.carrier import AgentHome, ProcessAgent
 from interlock.carriers.cli.ownership import WorkspaceOwner
 from interlock.carriers.cli.profiles import AgentSettings, read_profile
-from interlock.carriers.contract import Ask, Carrier, Reply, Session
+from interlock.carriers.contract import Ask, Carrier, Reply
 from interlock.carriers.exec import CommandAgent
 from interlock.carriers.files import DispatchFiles
 from interlock.carriers.files.batch import BatchCarrier
 from interlock.carriers.files.file import FileCarrier
 from interlock.carriers.function import AsyncHandler, Handler
 from interlock.carriers.human import AnswerPolicy, HumanAnswer, HumanCarrier, write_answer
-from interlock.carriers.mcp.carrier import McpCarrier
-from interlock.carriers.mcp.messages import NextCall, SubmitCall
-from interlock.carriers.mcp.socket import CoordinatorClient
-from interlock.carriers.queries import QueryBroker
 from interlock.carriers.script import Behaviour, Script, ScriptAgent
-from interlock.engine.case import RefusedAnswer
-from interlock.journal.mailbox import Mailbox
 from interlock.system.clock import SystemClock
-from interlock.system.errors import StateError
-from interlock.testing.contracts import STEPS
 from tests.world.crashes import boom, check_crash
 from tests.world.note import AGENTS, NOTE, PATIENCE, RAIN
 
@@ -188,29 +180,6 @@ async def test_an_unexpected_error_ends_the_dispatch(
     tmp_path: Path, make: Callable[[Path], Carrier]
 ) -> None:
     await check_crash(make(tmp_path), ASK, tmp_path, enrich=boom)
-
-
-async def test_a_workers_call_that_fails_ends_the_dispatch_it_is_about(tmp_path: Path) -> None:
-    def judge(_ask: Ask, _reply: Reply) -> RefusedAnswer | None:
-        found: RefusedAnswer = boom()
-        return found
-
-    replies: list[Reply] = []
-    notes: list[str] = []
-    queries = QueryBroker(Mailbox(tmp_path / "i.db", "queries"))
-    carrier = McpCarrier(tmp_path / "pull", queries, CLOCK, lambda: "a")
-    guard = CarrierGuard(carrier)
-    with CrashReporter(tmp_path / "crashes", notes.append).install():
-        guard.start(Session(replies.append, CLOCK, steps=STEPS, judge=judge))
-        guard.send([ASK, Ask(8, 1, "C8", "work", 1, "worker", "Work.")])
-        worker = CoordinatorClient(tmp_path / "pull", "w")
-        work = await worker.call(NextCall())
-        with pytest.raises(StateError, match="the coordinator failed at this call"):
-            await worker.call(SubmitCall(work["dispatch_id"], work["lease"], {}))
-        await worker.close()
-        await guard.close()
-    assert [(each.dispatch_id, each.failure) for each in replies] == [(7, "crash")]
-    assert notes[0].endswith("; dispatch 7 ends as crash")
 
 
 def test_a_run_goes_on_when_a_carrier_breaks(tmp_path: Path) -> None:

@@ -13,14 +13,15 @@ from interlock.carriers.background import TaskCarrier
 from interlock.carriers.cli.carrier import AgentHome, ProcessAgent, make_nonce
 from interlock.carriers.cli.ownership import WorkspaceOwner
 from interlock.carriers.cli.profiles import AgentSettings, read_profile
-from interlock.carriers.contract import Ask, Carrier, CarrierWrapper, Reply, Session
+from interlock.carriers.contract import Ask, Carrier, Reply, Session
 from interlock.carriers.exec import CommandAgent
 from interlock.carriers.files.batch import BatchCarrier
 from interlock.carriers.files.file import FileCarrier, ManualCarrier
 from interlock.carriers.function import Dispatch, FunctionCarrier
 from interlock.carriers.human import HumanAnswer, HumanCarrier, write_answer
-from interlock.carriers.mcp.carrier import McpCarrier
-from interlock.carriers.mcp.messages import NextCall, SubmitCall
+from interlock.carriers.pull.carrier import PullCarrier
+from interlock.carriers.pull.offers import OfferTable
+from interlock.carriers.pull.tools import PullTools
 from interlock.carriers.queries import QueryBroker
 from interlock.carriers.script import ScriptAgent, read_script
 from interlock.journal.mailbox import Mailbox
@@ -28,6 +29,7 @@ from interlock.system.clock import SystemClock
 from interlock.system.errors import SourceError
 from interlock.testing.contracts import CarrierContract
 from interlock.testing.kit import ManualClock
+from kernel_tests.carriers.pull.test_carrier import NoRuns
 from tests.world.acp_agents import GOOD, make_acp_agent
 from tests.world.carrier_bench import Bench, ask
 
@@ -114,36 +116,39 @@ def batch(folder: Path, clock: ManualClock) -> Carrier:
     return BatchCarrier(carrier, clock, workspace=folder)
 
 
-class Pulled(CarrierWrapper):
-    """A desk with a worker that takes everything and answers at once."""
-
-    def __init__(self, carrier: McpCarrier) -> None:
-        super().__init__(carrier)
-        self._carrier = carrier
-        self._tasks: list[asyncio.Task[object]] = []
+class Pulled(PullCarrier):
+    """Its agent takes and answers by the tools, over a connection of its own."""
 
     def start(self, session: Session) -> None:
         super().start(session)
-        self._tasks.append(asyncio.create_task(self._work()))
+        self._working = asyncio.create_task(self._work())
 
     async def close(self) -> None:
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if not self._working.done():
+            self._working.cancel()
+            await asyncio.gather(self._working, return_exceptions=True)
         await super().close()
 
     async def _work(self) -> None:
-        while True:
-            work = await self._carrier.answer_call("w", NextCall())
-            if work["available"]:
-                number = work["dispatch_id"]
-                result = SubmitCall(number, work["lease"], {"n": number})
-                self._tasks.append(asyncio.create_task(self._carrier.answer_call("w", result)))
+        tools = PullTools(OfferTable(self._db), QueryBroker(Mailbox(self._db, "queries")), NoRuns(), client="w")
+        answering: list[asyncio.Task[object]] = []
+        try:
+            while True:
+                work = await tools.call_tool("interlock_next", {"wait": 1})
+                if isinstance(work, dict) and work["available"]:
+                    held = {name: work[name] for name in ("dispatch_id", "lease")}
+                    answer = {**held, "answer": {"n": work["dispatch_id"]}}
+                    call = tools.call_tool("interlock_submit", answer)
+                    answering.append(asyncio.create_task(call))
+        finally:
+            for task in answering:
+                task.cancel()
+            await asyncio.gather(*answering, return_exceptions=True)
+            await tools.close()
 
 
-def pulled(folder: Path, clock: ManualClock) -> Carrier:
-    queries = QueryBroker(Mailbox(folder / "i.db", "queries"))
-    return Pulled(McpCarrier(folder / "pull", queries, clock, lambda: "a"))
+def pulled(folder: Path, _clock: ManualClock) -> Carrier:
+    return Pulled(folder / "interlock.db")
 
 
 Make = Callable[[Path, ManualClock], Carrier]
@@ -164,10 +169,6 @@ class TestEveryCarrier(CarrierContract):
 
     def make_carrier(self, folder: Path, clock: ManualClock) -> Carrier:
         return self._make(folder, clock)
-
-    def test_it_can_be_started_again_after_it_was_closed(self, tmp_path: Path) -> None:
-        if self._make is not pulled:  # made anew each time: its workers connect to a process
-            super().test_it_can_be_started_again_after_it_was_closed(tmp_path)
 
     def prepare_again(self, folder: Path) -> None:
         mail = Mailbox(folder / "i.db", "answers")

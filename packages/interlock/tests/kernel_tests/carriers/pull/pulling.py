@@ -11,7 +11,7 @@ import jsonschema
 import psutil
 from mcp import Client, StdioServerParameters, stdio_client
 
-from interlock.carriers.mcp.messages import TOOLS
+from interlock.carriers.pull.messages import TOOLS
 from tests.world.command_line import LIMIT, World
 
 GIVES = {tool.name: tool.output_schema for tool in TOOLS}

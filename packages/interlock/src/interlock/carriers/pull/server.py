@@ -1,11 +1,15 @@
-"""The MCP server, on the official SDK: lists tools and resources, passes calls to the worker.
+"""The MCP server, on the official SDK: lists tools and resources, passes calls to the tools.
 
 Loaded last, because the SDK takes about a second. It speaks the current revision and all before.
 """
 
+import asyncio
+import os
 import re
-from collections.abc import Mapping
-from typing import Any, Final, Protocol, cast
+import threading
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from typing import Any, Final, cast
 
 import anyio
 import msgspec
@@ -14,19 +18,22 @@ from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 from mcp.shared.exceptions import MCPError
 
-from interlock.carriers.mcp.messages import (
+from interlock.carriers.pull.messages import (
     BRIEFING_URI,
     INSTRUCTIONS,
     PROMPT_URI,
     RESOURCE_TEMPLATES,
     SESSION_HEADER,
-    WORKER_HEADER,
     list_tool_specs,
 )
-from interlock.carriers.mcp.stdio import HANDSHAKES, NAME, StdioTransport
-from interlock.carriers.mcp.worker import Worker
+from interlock.carriers.pull.tools import PullTools
 from interlock.version import __version__
 
+NAME: Final = "interlock"
+MAX_MESSAGE: Final = 4 << 20
+"""Bytes of one message that is worked on."""
+_MAX_READ: Final = 128 << 20
+"""Bytes of one message that is read to its end, so that it can be answered."""
 _MARKDOWN: Final = "text/markdown"
 _BRIEFING_PATTERN: Final = re.compile(r"run://([0-9]{1,15})/briefing", re.ASCII)
 _PROMPT_PATTERN: Final = re.compile(
@@ -34,21 +41,11 @@ _PROMPT_PATTERN: Final = re.compile(
 )
 
 
-class WorkerProvider(Protocol):
-    """Who does the work: one worker, or a registry with one worker for each session."""
-
-    async def call_tool(
-        self, name: str, arguments: Mapping[str, Any], session: str, /
-    ) -> dict[str, Any] | str: ...
-
-    async def read_resource(self, dispatch_id: int, session: str, /) -> dict[str, Any]: ...
-
-
 class _Handlers:
     """What the SDK calls. A tool that fails says so in its result."""
 
-    def __init__(self, workers: WorkerProvider) -> None:
-        self._workers = workers
+    def __init__(self, tools: PullTools) -> None:
+        self._pull = tools
         self._tools = [types.Tool.model_validate(each) for each in list_tool_specs()]
         self._templates = [
             types.ResourceTemplate.model_validate(each) for each in RESOURCE_TEMPLATES
@@ -60,7 +57,7 @@ class _Handlers:
     async def call_tool(
         self, context: Any, params: types.CallToolRequestParams
     ) -> types.CallToolResult:
-        found = await self._workers.call_tool(
+        found = await self._pull.call_tool(
             params.name, params.arguments or {}, _read_session(context)
         )
         if isinstance(found, str):
@@ -71,8 +68,8 @@ class _Handlers:
             content=[_build_text(text)], structured_content=found, is_error=refused
         )
 
-    async def list_resources(self, context: Any, _params: Any) -> types.ListResourcesResult:
-        found = await self._workers.read_resource(0, _read_session(context))
+    async def list_resources(self, _context: Any, _params: Any) -> types.ListResourcesResult:
+        found = await self._pull.read_resource()
         if found["text"] is None or found["run_id"] is None:
             return types.ListResourcesResult(resources=[])
         uri = BRIEFING_URI.format(run_id=found["run_id"])
@@ -85,12 +82,12 @@ class _Handlers:
         return types.ListResourceTemplatesResult(resource_templates=self._templates)
 
     async def read_resource(
-        self, context: Any, params: types.ReadResourceRequestParams
+        self, _context: Any, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult:
         uri = str(params.uri)
         named = _BRIEFING_PATTERN.fullmatch(uri) or _PROMPT_PATTERN.fullmatch(uri)
         dispatch_id = int(named[2]) if named and named.re is _PROMPT_PATTERN else 0
-        found = await self._workers.read_resource(dispatch_id, _read_session(context))
+        found = await self._pull.read_resource(dispatch_id)
         if named is None or found["text"] is None or str(found["run_id"]) != named[1]:
             raise _build_missing_error(uri)
         text = types.TextResourceContents(uri=uri, mime_type=_MARKDOWN, text=found["text"])
@@ -107,16 +104,14 @@ def _build_text(text: str) -> types.TextContent:
 
 
 def _read_session(context: Any) -> str:
-    """Whose request it is, if it came over HTTP: the client's session, which the SDK has checked to
-    exist, or what our server knows it by."""
+    """Return the client's session, if the request came over HTTP and its revision has sessions."""
     if context.request is None:
         return ""
-    has_session = context.protocol_version in HANDSHAKES
-    return str(context.request.headers.get(SESSION_HEADER if has_session else WORKER_HEADER, ""))
+    return str(context.request.headers.get(SESSION_HEADER, ""))
 
 
-def build_server(workers: WorkerProvider) -> Server[Any]:
-    handlers = _Handlers(workers)
+def build_server(tools: PullTools) -> Server[Any]:
+    handlers = _Handlers(tools)
     return Server(
         NAME,
         version=__version__,
@@ -129,13 +124,49 @@ def build_server(workers: WorkerProvider) -> Server[Any]:
     )
 
 
-async def serve_stdio(worker: Worker, transport: StdioTransport) -> None:
+async def serve_stdio(tools: PullTools) -> None:
     """Serve until the client hangs up."""
-    server = build_server(worker)
-    source = cast("anyio.AsyncFile[str]", transport.read_lines(_validate_line))
-    async with stdio_server(source, cast("anyio.AsyncFile[str]", transport)) as (reader, writer):
+    server = build_server(tools)
+    source = os.dup(0)
+    sink = anyio.wrap_file(os.fdopen(os.dup(1), "w", encoding="utf-8", errors="replace"))
+    os.dup2(2, 1)  # whatever prints by mistake must not break into the protocol
+    lines = cast("anyio.AsyncFile[str]", _read_lines(source, sink))
+    async with stdio_server(lines, sink) as (reader, writer):
         await server.run(reader, writer, server.create_initialization_options())
 
 
-def _validate_line(line: bytes) -> object:
-    return types.jsonrpc_message_adapter.validate_json(line, by_name=False)
+async def _read_lines(source: int, sink: anyio.AsyncFile[str]) -> AsyncIterator[str]:
+    """Yield the client's lines. One that is too long is refused by its id, if it has an end."""
+    lines: asyncio.Queue[bytes] = asyncio.Queue()
+    loop = asyncio.get_running_loop()
+
+    def read() -> None:
+        with os.fdopen(source, "rb") as stream, suppress(OSError, RuntimeError):
+            while line := stream.readline(_MAX_READ):
+                loop.call_soon_threadsafe(lines.put_nowait, line)
+                if not line.endswith(b"\n"):
+                    break
+            loop.call_soon_threadsafe(lines.put_nowait, b"")
+
+    # Not a thread of the pool: it may wait for the client when the server has ended.
+    threading.Thread(target=read, daemon=True, name="mcp-stdin").start()
+    while line := await lines.get():
+        if len(line) > MAX_MESSAGE:
+            await sink.write(_refuse_line(line))
+            await sink.flush()
+        elif line.strip():
+            yield line.decode(errors="replace")
+
+
+class _MessageHead(msgspec.Struct):
+    id: int | str | None = None
+
+
+def _refuse_line(line: bytes) -> str:
+    try:
+        number = msgspec.json.decode(line, type=_MessageHead).id
+    except (ValueError, RecursionError):
+        number = None
+    sentence = f"A message has at most {MAX_MESSAGE:,} bytes, this one {len(line):,}."
+    error = {"code": types.INVALID_REQUEST, "message": f"{sentence} Nothing was taken."}
+    return msgspec.json.encode({"jsonrpc": "2.0", "id": number, "error": error}).decode() + "\n"

@@ -1,9 +1,7 @@
 """The messages of agents that fetch their work: each record is declared once.
 
 The MCP tools are a table of records: the arguments of a tool and what it returns are decoded,
-encoded and described to clients (as JSON Schema) by the same record. The arguments of most tools
-are also the call by which a worker passes them on to the coordinator: one JSON line each way; a
-call has a number of its worker's own, and the reply carries it back.
+encoded and described to clients (as JSON Schema) by the same record.
 """
 
 from functools import cached_property
@@ -14,25 +12,13 @@ from msgspec import UNSET, Meta, UnsetType
 
 from interlock.carriers.queries import MAX_QUESTION, QueryStatus
 
-MAX_LINE: Final = 8 << 20
-"""Bytes of one line: an answer of the largest size, with every character escaped."""
 MAX_WAIT: Final = 30.0
 DEFAULT_LEASE: Final = 900.0
 SESSION_HEADER: Final = "mcp-session-id"
-WORKER_HEADER: Final = "x-interlock-worker"
-"""Set by our own server for clients of revisions without sessions; clients cannot set it."""
 MAX_LEASE: Final = 86_400.0
 GIVE_UP: Final = "crash"
 RELEASE: Final = "release"
 """Signals that are always legal: the attempt failed, or somebody else shall try it."""
-
-
-class WorkerReply(msgspec.Struct, frozen=True):
-    """What a call gave, or why it gave nothing."""
-
-    call: int
-    data: dict[str, Any] = {}
-    error: str = ""
 
 
 class WorkItem(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,12 +48,6 @@ class NoWork(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
     run_id: int | UnsetType | None = UNSET
     """Of the run that is over, or that nobody works on."""
-
-
-class CoordinatorLeaving(NoWork, frozen=True):
-    """This coordinator ends its work: another may come. Only the worker hears that."""
-
-    leaving: bool = True
 
 
 class SubmitResult(msgspec.Struct, frozen=True):
@@ -115,7 +95,7 @@ _Lease = Annotated[str, Meta(description="As interlock_next gave it.")]
 
 
 class _Call(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a worker may ask for: the arguments of a tool, or of a call of our own."""
+    """The arguments of a tool."""
 
 
 class NextCall(_Call, frozen=True):
@@ -169,83 +149,10 @@ class ReportCall(_Call, frozen=True):
     run_id: Annotated[int | None, Meta(extra_json_schema={"minimum": 1})] = None
 
 
-class HelloCall(_Call, frozen=True):
-    """Who speaks: sent first, once."""
-
-    worker: str
-    name: str = ""
-
-
-class ReadCall(_Call, frozen=True):
-    """Ask for a text: the briefing, or the prompt of an open dispatch."""
-
-    dispatch_id: int = 0
-
-
-class CancelCall(_Call, frozen=True):
-    """Nobody waits for the reply to the call of that number any more."""
-
-
-class SilenceCall(_Call, frozen=True):
-    """The agent behind this worker has shown no sign of life for a while."""
-
-
-Call = (
-    NextCall
-    | SubmitCall
-    | SignalCall
-    | AskCall
-    | StatusCall
-    | HelloCall
-    | ReadCall
-    | CancelCall
-    | SilenceCall
-)
-_CALLS: Final[dict[str, type[Call]]] = {
-    "next": NextCall,
-    "submit": SubmitCall,
-    "signal": SignalCall,
-    "ask": AskCall,
-    "status": StatusCall,
-    "hello": HelloCall,
-    "read": ReadCall,
-    "cancel": CancelCall,
-    "silence": SilenceCall,
-}
-_CALL_NAMES: Final = {kind: name for name, kind in _CALLS.items()}
-
-
-class _CallLine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    call: int
-    do: str
-    arguments: msgspec.Raw = msgspec.Raw(b"{}")
-
-
-def encode_call(number: int, call: Call) -> bytes:
-    """A call as it travels."""
-    arguments = msgspec.Raw(msgspec.json.encode(call))
-    return encode_line(_CallLine(number, _CALL_NAMES[type(call)], arguments))
-
-
-def decode_call(line: bytes) -> tuple[int, Call]:
-    """The number of a call, and the call; ValueError if it is none."""
-    found = msgspec.json.decode(line, type=_CallLine)
-    if found.do not in _CALLS:
-        raise ValueError(f"there is no call {found.do[:80]!r}")
-    return found.call, msgspec.json.decode(found.arguments, type=_CALLS[found.do])
-
-
-decode_reply = msgspec.json.Decoder(WorkerReply).decode
-
-
 def to_dict(record: msgspec.Struct) -> dict[str, Any]:
-    """What a call gives, as it travels."""
+    """Return a record as it travels."""
     fields: dict[str, Any] = msgspec.to_builtins(record)
     return fields
-
-
-def encode_line(record: msgspec.Struct) -> bytes:
-    return msgspec.json.encode(record) + b"\n"
 
 
 INSTRUCTIONS: Final = (

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import signal
-import socket
 import subprocess
 from collections import Counter
 from contextlib import suppress
@@ -12,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from interlock.carriers.mcp.socket import use_socket_path
-from kernel_tests.carriers.mcp.pulling import (
+from interlock.carriers.pull.offers import list_sessions
+from kernel_tests.carriers.pull.pulling import (
     BEFORE,
     NOW,
     kill_newest,
@@ -38,19 +37,14 @@ def world(tmp_path: Path) -> World:
 
 
 def start(world: World, *words: str) -> "subprocess.Popen[str]":
-    """A coordinator at its desk."""
+    """A run that hands out work."""
     process = world.start(*(words or RUN))
     until(lambda: _opened(world) or process.poll() is not None, "the desk opens")
     return process
 
 
 def _opened(world: World) -> bool:
-    with socket.socket(socket.AF_UNIX) as knocking:
-        try:
-            use_socket_path(world.db.with_name(f"{world.db.name}.pull"), knocking.connect)
-        except OSError:
-            return False
-    return True
+    return bool(list_sessions(world.db))
 
 
 def refusals(world: World) -> Counter[str]:
@@ -121,7 +115,7 @@ async def test_a_dead_workers_dispatch_goes_to_another_under_a_new_fence(world: 
     async with worker(world) as two:
         with suppress(Exception, BaseExceptionGroup):
             async with worker(world) as one:
-                lost = await take(one)
+                lost = await take(one, ttl=2)
                 kill_newest(world)
                 await use(one, "status")
         work = await take(two)
@@ -144,11 +138,24 @@ async def test_a_lease_that_nobody_renews_runs_out(world: World) -> None:
         late = await submit(one, slow, SURE)
         assert (late["accepted"], late["refusal"]) == (False, "Stale")
         assert "another worker has the dispatch now" in late["sentence"]
-        stolen = await submit(one, work, SURE)
-        assert (stolen["accepted"], stolen["refusal"]) == (False, "WrongTask")
+        forged = await submit(one, {**work, "lease": f"{work['lease'][:-1]}x"}, SURE)
+        assert (forged["accepted"], forged["refusal"]) == (False, "WrongTask")
         assert (await submit(two, work, SURE))["accepted"]
     assert ended(run).json["ends"] == {"kept": 1}
     assert refusals(world) == {"Stale": 1, "WrongTask": 1}
+
+
+async def test_a_client_that_hangs_up_gives_back_what_it_held(world: World) -> None:
+    world.cases("A")
+    run = start(world)
+    async with worker(world) as two:
+        async with worker(world) as one:
+            lost = await take(one)
+        work = await take(two)
+        assert (work["dispatch_id"], work["fence"]) == (lost["dispatch_id"], 2)
+        assert (await submit(two, lost, SURE))["refusal"] == "Stale"
+        assert (await submit(two, work, SURE))["accepted"]
+    assert ended(run).json["ends"] == {"kept": 1}
 
 
 async def test_a_refused_answer_can_be_mended_under_the_same_lease(world: World) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from calibrate_tests.cli.test_calibrate_batch import TABLE
 from calibrate_tests.cli.test_calibrate_run import put
-from kernel_tests.carriers.mcp.pulling import use, work_off, worker
+from kernel_tests.carriers.pull.pulling import use, work_off, worker
 from tests.world.command_line import World, ended
 
 

@@ -9,8 +9,8 @@ import jsonschema
 import pytest
 
 from docs.pages.mcp_tools import tools_page
-from interlock.carriers.mcp.messages import RESOURCE_TEMPLATES, TOOLS, Tool, list_tool_specs
-from kernel_tests.carriers.mcp.pulling import BEFORE, NOW, worker
+from interlock.carriers.pull.messages import RESOURCE_TEMPLATES, TOOLS, Tool, list_tool_specs
+from kernel_tests.carriers.pull.pulling import BEFORE, NOW, worker
 from tests.world.command_line import LIMIT, World
 
 
