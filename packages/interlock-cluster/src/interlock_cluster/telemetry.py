@@ -10,7 +10,7 @@ from typing import Any
 from interlock.carriers.contract import Reply
 from interlock.journal.events import Report
 from interlock.runtime.telemetry import Telemetry, start_telemetry
-from interlock.runtime.tracing import AgentOfRole, SpanIds, Tracer, describe_answer
+from interlock.runtime.tracing import AgentOfRole, Span, SpanIds, Tracer, describe_answer
 from interlock_cluster.worker.host import EndedWork
 
 
@@ -58,18 +58,20 @@ class WorkerObserver:
         ids = SpanIds.of_run(ask.run_id, ask.run_at)
         failure = reply.failure or ("" if work.outcome == "accepted" else work.outcome)
         tracer.send(
-            agent.span_name,
             ids,
-            ids.find(f"agent under fence {work.fence}", ask.dispatch_id),
-            ids.find("dispatch", ask.dispatch_id),
-            work.times,
-            {
-                **agent.describe(ask.run_id, ask.case_no),
-                **describe_answer(failure, reply.usage, reply.call),
-                "interlock.worker": self._name,
-                "interlock.fence": work.fence,
-                "interlock.outcome": work.outcome,
-            },
-            error=failure,
-            client=True,
+            Span(
+                agent.span_name,
+                ids.find(f"agent under fence {work.fence}", ask.dispatch_id),
+                ids.find("dispatch", ask.dispatch_id),
+                work.times,
+                {
+                    **agent.describe(ask.run_id, ask.case_no),
+                    **describe_answer(failure, reply.usage, reply.call),
+                    "interlock.worker": self._name,
+                    "interlock.fence": work.fence,
+                    "interlock.outcome": work.outcome,
+                },
+                error=failure,
+                client=True,
+            ),
         )

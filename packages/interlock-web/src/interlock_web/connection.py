@@ -1,7 +1,6 @@
-"""One HTTP connection: bounds on slow headers and silent bodies, and word of when it is lost."""
+"""One HTTP connection: bounds on slow headers and silent bodies."""
 
 import asyncio
-from collections.abc import Callable
 from typing import Any, Final
 
 import h11
@@ -11,23 +10,17 @@ HEADER_TIMEOUT: Final = 10.0
 """Seconds from the first byte of a request, or from the connection, to the end of its headers."""
 BODY_TIMEOUT: Final = 15.0
 """Seconds of silence in the middle of a body after which the rest of it is not waited for."""
-SCOPE_KEY: Final = "interlock.connection"
 _TIMED_OUT: Final = (
     b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
 )
 
 
 class Connection(H11Protocol):
-    """uvicorn's connection. Applications find it in the scope of each of their requests."""
+    """uvicorn's connection."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        self.on_lost: set[Callable[[], None]] = set()
         self._timer: asyncio.TimerHandle | None = None
-
-    def keep_alive(self, seconds: float) -> None:
-        """Do not close it for so long while it is idle."""
-        self.timeout_keep_alive = int(seconds)
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -37,17 +30,9 @@ class Connection(H11Protocol):
         super().data_received(data)
         self._watch_request()
 
-    def handle_events(self) -> None:
-        super().handle_events()
-        if self.scope is not None:
-            # The request's task has not begun yet: it will see this.
-            self.scope[SCOPE_KEY] = self  # type: ignore[typeddict-unknown-key]
-
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
         self._cancel_timer()
-        for callback in list(self.on_lost):
-            callback()
 
     def _watch_request(self) -> None:
         """Data came, and still no request: its headers are not complete, or its body is not."""

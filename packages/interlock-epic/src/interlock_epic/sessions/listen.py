@@ -23,6 +23,7 @@ from interlock.carriers.cli.profiles import (
     build_command_line,
     build_environment,
     build_timeouts,
+    guard_prompt,
 )
 from interlock.carriers.cli.timeouts import Alive, StreamSign, Timeouts
 from interlock.engine.case import Usage
@@ -179,11 +180,9 @@ class CliDialect:
             self._profile,
             self._settings,
             self._program,
-            prompt,
+            guard_prompt(self._profile, prompt, "text"),
             prompt_path=prompt_file,
             own_folder=own_folder,
-            directories=self._settings.directories or (),
-            language="text",
         )
         return SessionCommand(made.argv, made.stdin, made.prompt if made.prompt_file else "")
 

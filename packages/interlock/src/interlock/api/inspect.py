@@ -58,7 +58,6 @@ from interlock.runtime.budget import (
     read_limits,
 )
 from interlock.runtime.settings import RunConfig
-from interlock.system.errors import StoreError
 from interlock.system.text import shorten_counted
 from interlock.system.time import format_clock_time, format_time
 

@@ -69,10 +69,8 @@ def save_artifact(
         Path(files.root),
         case.run_id,
         case.case_no,
-        asked.step,
-        asked.attempt,
+        application.file_names(Path(files.root))(asked.step, asked.attempt),
         artifact,
-        names=application.file_names(Path(files.root)),
         given=file,
     )
     return SavedArtifact(case.run_id, case.case_id, asked.step, asked.dispatch_id, str(path))

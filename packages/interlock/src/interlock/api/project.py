@@ -50,6 +50,7 @@ from interlock.journal.runs import Run as RunRecord
 from interlock.runtime.agent_pool import AgentPool, build_agent_context, build_agent_pool
 from interlock.runtime.application import find_application
 from interlock.runtime.budget import flatten_limits
+from interlock.runtime.notify import build_notifier
 from interlock.runtime.settings import (
     DATABASE,
     RunConfig,
@@ -165,16 +166,21 @@ class Project:
         given: Mapping[str, Carrier] | None = None,
     ) -> AgentPool:
         """Build the agents of a run; SourceError if one is missing."""
-        return build_agent_pool(
+        pool = build_agent_pool(
             circuit,
             config,
             settings=self.settings,
             project=self.path,
             db=self.db,
-            complain=lambda problem: self.display.note(f"note: {problem}"),
             given=given,
             clock=self.clock,
         )
+        notifier = build_notifier(
+            self.settings.notify,
+            pool.clock,
+            lambda problem: self.display.note(f"note: {problem}"),
+        )
+        return msgspec.structs.replace(pool, notifier=notifier)
 
     def check_agent(self, circuit: CircuitTable, words: str, role: str) -> None:
         """Raise SourceError if these words name no agent that could play the role now."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Protocol, TypedDict
+from typing import Any, Protocol, TypedDict
 
 import msgspec
 
@@ -151,21 +151,15 @@ def work_on_run(
         hooks = _limit_rounds(setup, circuit) if once else setup.hooks
         for hint in sorted({each.traits.hint for each in pool.carriers.values()} - {""}):
             display.note(hint)
-        terms = RunTerms(
-            circuit=setup.circuit,
-            roles=pool.roles,
-            parallel=pool.parallel,
-            by_hand=roles_answered_later(pool.carriers),
-            unplaced=setup.unplaced,
-            budget=open_budget(connection, run, pool),
-            hooks=hooks or DefaultHooks(),
+        terms = _build_terms(
+            connection,
+            run,
+            pool,
+            msgspec.structs.replace(setup, hooks=hooks),
             wait_for_humans=wait_for_humans,
             wait_for_limits=wait_for_limits,
-            pauses=list_newest_pauses(connection),
-            run_at=run.created_at,
             tell=_build_notifier(display, pool, observer),
             watch=partial(_watch, progress, changed, observer),
-            enrich=setup.enrich or (lambda briefing: briefing),
         )
         journal = Journal(
             connection, run.run_id, config.after, ownership, observer.record if observer else None
@@ -179,17 +173,48 @@ def work_on_run(
         )
         started(session)
         status = asyncio.run(_run_session(session, pool))
+    return _build_result(connection, run, pool, setup, session, status)
+
+
+def _build_result(
+    connection: Connection,
+    run: Run,
+    pool: AgentPool,
+    setup: RunSetup,
+    session: RunSession,
+    status: RunStatus,
+) -> RunResult:
+    """Return how the run stands at the end of a session."""
     return RunResult(
         run.run_id,
         status,
         session.counts,
         session.spent,
-        circuit,
+        setup.circuit,
         ends=dict(count_ends(connection, run.run_id)),
         stopped_by=session.stopped_by,
-        written_out=tuple(list_written_out(connection, run, circuit, pool.carriers)),
-        notes=tuple(dict.fromkeys(hooks.notes())) if hooks else (),
+        written_out=tuple(list_written_out(connection, run, setup.circuit, pool.carriers)),
+        notes=tuple(dict.fromkeys(setup.hooks.notes())) if setup.hooks else (),
         hooks=setup.hooks,
+    )
+
+
+def _build_terms(
+    connection: Connection, run: Run, pool: AgentPool, setup: RunSetup, **more: Any
+) -> RunTerms:
+    """Return the terms of a run, as its pool, its application and the caller have them."""
+    return RunTerms(
+        circuit=setup.circuit,
+        roles=pool.roles,
+        parallel=pool.parallel,
+        by_hand=roles_answered_later(pool.carriers),
+        unplaced=setup.unplaced,
+        budget=open_budget(connection, run, pool),
+        hooks=setup.hooks or DefaultHooks(),
+        pauses=list_newest_pauses(connection),
+        run_at=run.created_at,
+        enrich=setup.enrich or (lambda briefing: briefing),
+        **more,
     )
 
 

@@ -219,6 +219,8 @@ def state_field(raw: RawConnection, name: str) -> str:
     if find_server(raw):
         return f"c.state::json->>'{name}'"
     return f"json_extract(c.state, '$.{name}')"
+
+
 def count_cases(connection: Connection, run_id: int) -> tuple[int, int]:
     """Return how many cases a run has, and how many of them are over."""
     query = (

@@ -5,7 +5,7 @@ roles are answered by a later command, which may be silent for how long, how man
 """
 
 import os
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 import msgspec
@@ -18,7 +18,7 @@ from interlock.engine.circuit_file import is_valid_name
 from interlock.journal.address import DatabaseAddress, beside
 from interlock.runtime.application import find_application
 from interlock.runtime.budget import BudgetLimits, read_limits
-from interlock.runtime.notify import Notifier, build_notifier
+from interlock.runtime.notify import Notifier
 from interlock.runtime.settings import RunConfig, Settings, open_answers, open_query_broker
 from interlock.system.clock import Clock, SystemClock
 from interlock.system.errors import SourceError
@@ -38,9 +38,9 @@ class AgentPool(msgspec.Struct, frozen=True):
     """The limits, as users say them."""
     inbox: Carrier | None
     """Where questions about the run itself are answered, if anybody may ask them."""
-    notifier: Notifier | None
     bell: bool
     clock: Clock
+    notifier: Notifier | None = None
     crash_folder: Path | None = None
     """Where the tracebacks of unexpected errors are written."""
 
@@ -52,12 +52,11 @@ def build_agent_pool(
     settings: Settings,
     project: Path,
     db: DatabaseAddress,
-    complain: Callable[[str], None],
     given: Mapping[str, Carrier] | None = None,
     clock: Clock | None = None,
 ) -> AgentPool:
-    """The carriers of a run. Those `given` by role, as for Python functions, need no words in the
-    configuration; `complain` is called for notifications that cannot be sent."""
+    """Return the carriers of a run. Those `given` by role, as for Python functions, need no words
+    in the configuration."""
     given = given or {}
     clock = clock or SystemClock()
     application = find_application(circuit.name)
@@ -86,7 +85,6 @@ def build_agent_pool(
         limits=limits,
         words=config.budget,
         inbox=inbox,
-        notifier=build_notifier(settings.notify, clock, complain),
         bell=settings.notify.bell,
         clock=clock,
         crash_folder=beside(db, "crashes"),

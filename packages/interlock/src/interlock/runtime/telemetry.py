@@ -34,6 +34,7 @@ from interlock.runtime.terms import RunCounts
 from interlock.runtime.tracing import (
     WORKER,
     AgentOfRole,
+    Span,
     SpanEvent,
     SpanIds,
     Tracer,
@@ -264,14 +265,16 @@ class RunObserver:
             return
         attributes = {f"interlock.{name}": value for name, value in fields.items()}
         self._telemetry.tracer.send(
-            f"dispatch {decision.step}",
             self._ids,
-            span,
-            above,
-            times,
-            attributes,
-            error=failure,
-            events=dispatch.events,
+            Span(
+                f"dispatch {decision.step}",
+                span,
+                above,
+                times,
+                attributes,
+                error=failure,
+                events=dispatch.events,
+            ),
         )
         if dispatch.role != HUMAN:
             self._send_agent(entry, dispatch, span, times, failure)
@@ -291,18 +294,20 @@ class RunObserver:
         if agent.kind == WORKER:
             return
         self._telemetry.tracer.send(
-            agent.span_name,
             self._ids,
-            self._ids.find("agent", entry.dispatch_id),
-            above,
-            times,
-            {
-                **agent.describe(self._run.run_id, entry.case_no),
-                **describe_answer(failure, entry.usage, dispatch.call),
-                "gen_ai.workflow.name": self._run.circuit,
-            },
-            error=failure,
-            client=True,
+            Span(
+                agent.span_name,
+                self._ids.find("agent", entry.dispatch_id),
+                above,
+                times,
+                {
+                    **agent.describe(self._run.run_id, entry.case_no),
+                    **describe_answer(failure, entry.usage, dispatch.call),
+                    "gen_ai.workflow.name": self._run.circuit,
+                },
+                error=failure,
+                client=True,
+            ),
         )
 
     def _end_case(self, number: int, case_id: str, end: str, at: float) -> None:
@@ -311,29 +316,33 @@ class RunObserver:
         self._telemetry.add("interlock.case.duration", at - begun, circuit=self._run.circuit)
         if self._telemetry.tracer is not None:
             self._telemetry.tracer.send(
-                f"case {self._run.circuit}",
                 self._ids,
-                self._ids.find("case", number),
-                self._root,
-                (begun, at),
-                {"interlock.case_id": case_id, "interlock.end": end},
-                error=end if end == "stuck" else "",
+                Span(
+                    f"case {self._run.circuit}",
+                    self._ids.find("case", number),
+                    self._root,
+                    (begun, at),
+                    {"interlock.case_id": case_id, "interlock.end": end},
+                    error=end if end == "stuck" else "",
+                ),
             )
 
     def _send_run(self, status: str, at: float) -> None:
         if self._telemetry.tracer is not None:
             self._telemetry.tracer.send(
-                f"invoke_workflow {self._run.circuit}",
                 self._ids,
-                self._root,
-                0,
-                (self._run.created_at, at),
-                {
-                    "gen_ai.operation.name": "invoke_workflow",
-                    "gen_ai.workflow.name": self._run.circuit,
-                    "interlock.run_id": self._run.run_id,
-                    "interlock.status": status,
-                },
+                Span(
+                    f"invoke_workflow {self._run.circuit}",
+                    self._root,
+                    0,
+                    (self._run.created_at, at),
+                    {
+                        "gen_ai.operation.name": "invoke_workflow",
+                        "gen_ai.workflow.name": self._run.circuit,
+                        "interlock.run_id": self._run.run_id,
+                        "interlock.status": status,
+                    },
+                ),
             )
 
     def _spend(self, tokens: int, money: float, dispatch_id: int) -> None:

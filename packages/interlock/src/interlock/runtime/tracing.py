@@ -7,7 +7,7 @@ worker. Both say the same of it, in the words of OpenTelemetry's conventions for
 """
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
@@ -48,6 +48,19 @@ def _number(size: int, *parts: object) -> int:
     return int.from_bytes(digest.digest()) or 1  # zero is no id
 
 
+class Span(msgspec.Struct, frozen=True):
+    """A span from one time to another; one without a `parent` is the trace's root."""
+
+    name: str
+    number: int
+    parent: int
+    times: tuple[float, float]
+    attributes: Mapping[str, Any]
+    error: str = ""
+    client: bool = False
+    events: "Sequence[SpanEvent]" = ()
+
+
 class Tracer:
     """Sends finished spans, with ids that are given to it."""
 
@@ -76,41 +89,29 @@ class Tracer:
         self._provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
         self._tracer = self._provider.get_tracer("interlock", __version__)
 
-    def send(
-        self,
-        name: str,
-        ids: SpanIds,
-        span: int,
-        parent: int,
-        times: tuple[float, float],
-        attributes: Mapping[str, Any],
-        *,
-        error: str = "",
-        client: bool = False,
-        events: "list[SpanEvent] | None" = None,
-    ) -> None:
-        """Send a span from then to then; one without a `parent` is the trace's root."""
+    def send(self, ids: SpanIds, span: "Span") -> None:
+        """Send a span of that trace."""
         from opentelemetry import trace
         from opentelemetry.context import Context
 
-        begun, over = times
+        begun, over = span.times
         context = Context()
-        if parent:
-            above = trace.SpanContext(ids.trace, parent, True, trace.TraceFlags(1))
+        if span.parent:
+            above = trace.SpanContext(ids.trace, span.parent, True, trace.TraceFlags(1))
             context = trace.set_span_in_context(trace.NonRecordingSpan(above), context)
         with self._lock:
-            self._ids.trace, self._ids.span = ids.trace, span
+            self._ids.trace, self._ids.span = ids.trace, span.number
             made = self._tracer.start_span(
-                name,
+                span.name,
                 context,
-                kind=trace.SpanKind.CLIENT if client else trace.SpanKind.INTERNAL,
-                attributes={key: value for key, value in attributes.items() if value != ""},
+                kind=trace.SpanKind.CLIENT if span.client else trace.SpanKind.INTERNAL,
+                attributes={key: value for key, value in span.attributes.items() if value != ""},
                 start_time=_nanoseconds(begun),
             )
-        for each in events or ():
+        for each in span.events:
             made.add_event(each.name, each.attributes, _nanoseconds(each.at))
-        if error:
-            made.set_status(trace.StatusCode.ERROR, error)
+        if span.error:
+            made.set_status(trace.StatusCode.ERROR, span.error)
         made.end(_nanoseconds(max(begun, over)))
 
     def flush(self) -> None:

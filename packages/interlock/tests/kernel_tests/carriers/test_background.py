@@ -21,6 +21,7 @@ from interlock.carriers.files.file import FileCarrier
 from interlock.carriers.function import AsyncHandler, Handler
 from interlock.carriers.human import AnswerPolicy, HumanAnswer, HumanCarrier, write_answer
 from interlock.carriers.script import Behaviour, Script, ScriptAgent
+from interlock.journal.mailbox import Mailbox
 from interlock.system.clock import SystemClock
 from tests.world.crashes import boom, check_crash
 from tests.world.note import AGENTS, NOTE, PATIENCE, RAIN

@@ -130,7 +130,9 @@ class Pulled(PullCarrier):
         await super().close()
 
     async def _work(self) -> None:
-        tools = PullTools(OfferTable(self._db), QueryBroker(Mailbox(self._db, "queries")), NoRuns(), client="w")
+        tools = PullTools(
+            OfferTable(self._db), QueryBroker(Mailbox(self._db, "queries")), NoRuns(), client="w"
+        )
         answering: list[asyncio.Task[object]] = []
         try:
             while True:

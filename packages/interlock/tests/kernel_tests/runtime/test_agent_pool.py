@@ -100,7 +100,6 @@ def pool_for(folder: Path, circuit: Circuit = CIRCUIT, **config: Any) -> Mapping
         settings=Settings(),
         project=folder,
         db=folder / "i.db",
-        complain=lambda _problem: None,
         clock=FakeClock(),
     )
     return made.carriers

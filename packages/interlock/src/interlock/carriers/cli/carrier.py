@@ -29,6 +29,7 @@ from interlock.carriers.cli.profiles import (
     build_command_line,
     build_environment,
     build_timeouts,
+    guard_prompt,
 )
 from interlock.carriers.cli.work_folder import Session, WorkFolder, make_work_folder
 from interlock.carriers.contract import Ask, Reply
@@ -146,14 +147,12 @@ class ProcessAgent(TaskCarrier):
         directories = (*directories, *ask.execution.folders)
         command = build_command_line(
             self._profile,
-            settings,
+            msgspec.structs.replace(settings, directories=directories),
             self._program,
-            ask.prompt,
+            guard_prompt(self._profile, ask.prompt, ask.language),
             prompt_path=prompt_path,
             own_folder=own,
-            directories=directories,
             session_id=session.session_id if session else "",
-            language=ask.language,
         )
         if command.prompt_file is not None:
             folder.write_prompt(prompt_path, command.prompt)

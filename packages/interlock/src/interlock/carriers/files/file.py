@@ -464,16 +464,13 @@ def write_artifact(
     root: Path,
     run_id: int,
     case_no: int,
-    step: str,
-    attempt: int,
+    names: DispatchFiles,
     artifact: Artifact,
-    names: NameFiles = name_files,
-    *,
     given: Path | None = None,
 ) -> Path:
-    """Put it where the next session looks; something else that lies there is moved aside. It may
-    have been `given` in that very place."""
-    place = make_case_folder(root.resolve(), run_id, case_no, names(step, attempt))
+    """Put an artifact where the next session looks; something else that lies there is moved aside.
+    It may have been `given` in that very place."""
+    place = make_case_folder(root.resolve(), run_id, case_no, names)
     try:
         if given is None or given.resolve() != place.artifact:
             move_aside(place.artifact, "replaced")

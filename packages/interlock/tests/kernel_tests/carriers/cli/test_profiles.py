@@ -4,6 +4,7 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -34,8 +35,11 @@ PAPER = Path("/papers/prompt-1.md")
 
 def command(known: Profile, settings: AgentSettings | None = None, **more: Any) -> CommandLine:
     given_: dict[str, Any] = {"prompt_path": PAPER, "own_folder": True, **more}
-    prompt = given_.pop("prompt", "do it")
-    return build_command_line(known, settings or AgentSettings(), "/bin/x", prompt, **given_)
+    prompt = guard_prompt(known, given_.pop("prompt", "do it"), given_.pop("language", "json"))
+    settings = msgspec.structs.replace(
+        settings or AgentSettings(), directories=tuple(given_.pop("directories", ()))
+    )
+    return build_command_line(known, settings, "/bin/x", prompt, **given_)
 
 
 @pytest.mark.parametrize("known", list_profiles(), ids=PROFILE_NAMES)

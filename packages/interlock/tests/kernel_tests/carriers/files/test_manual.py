@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from interlock.carriers.files import name_files
 from interlock.carriers.files.file import read_saved_artifact, write_artifact
 from interlock.signals.signal_file import Artifact
 from interlock.system.errors import SourceError, StoreError
@@ -121,7 +122,7 @@ def _is_asked(project: Project, case_id: str) -> bool:
 async def test_papers_left_by_hand_are_found(tmp_path: Path) -> None:
     async with FileBench(tmp_path) as bench:
         bench.carrier.send([ask_for(1)])
-    left = write_artifact(tmp_path, 1, 7, "work", 1, Artifact(1, {"n": 5}))
+    left = write_artifact(tmp_path, 1, 7, name_files("work", 1), Artifact(1, {"n": 5}))
     assert left == bench.place() / "work-result.json"
     async with FileBench(tmp_path) as bench:
         bench.carrier.send([ask_for(1)])

@@ -54,7 +54,7 @@ class PullBench:
         self.tools = self.client(client)
 
     def client(self, name: str) -> PullTools:
-        queries = QueryBroker(self.db.with_name("queries"))
+        queries = QueryBroker(Mailbox(self.db, "queries"))
         return PullTools(OfferTable(self.db), queries, NoRuns(), client=name)
 
     def take_reply(self, reply: Reply) -> None:

@@ -273,30 +273,27 @@ def build_command_line(
     *,
     prompt_path: Path,
     own_folder: bool,
-    directories: Iterable[str] = (),
     session_id: str = "",
-    language: Language = "json",
 ) -> CommandLine:
-    """The command for one prompt; with a session, the one that goes on with it. `prompt_path` is
-    where a prompt is written that is passed as a file."""
-    text = guard_prompt(profile, prompt, language)
+    """Return the command for one guarded prompt; with a session, the one that goes on with it. A
+    prompt that is passed as a file is written to `prompt_path`."""
     template = profile.resume if session_id else profile.argv
     by_file = profile.prompt == "file"
-    word = text
-    if profile.prompt == "argv" and ("\0" in text or len(text.encode()) > MAX_ARGUMENT):
+    word = prompt
+    if profile.prompt == "argv" and ("\0" in prompt or len(prompt.encode()) > MAX_ARGUMENT):
         by_file = True
         word = f"Your task is in the file {prompt_path}. Read all of it and do what it says."
     named = {"{prompt}": word, "{file}": str(prompt_path)}
     words: list[str] = [program]
     for part in template:
         if part == "{options}":
-            words += _list_option_flags(profile, settings, directories, resumed=bool(session_id))
+            words += _list_option_flags(profile, settings, resumed=bool(session_id))
         elif part == "{flags}":
             words += [*(profile.own_flags if own_folder else ()), *settings.flags]
         else:
             words.append(named.get(part, part.replace("{session}", session_id)))
-    stdin = text.encode() if profile.prompt == "stdin" else b""
-    return CommandLine(tuple(words), stdin, text, prompt_path if by_file else None)
+    stdin = prompt.encode() if profile.prompt == "stdin" else b""
+    return CommandLine(tuple(words), stdin, prompt, prompt_path if by_file else None)
 
 
 def guard_prompt(profile: Profile, prompt: str, language: Language = "json") -> str:
@@ -317,7 +314,7 @@ def build_environment(
 
 
 def _list_option_flags(
-    profile: Profile, settings: AgentSettings, directories: Iterable[str], *, resumed: bool
+    profile: Profile, settings: AgentSettings, *, resumed: bool
 ) -> Iterator[str]:
     mode = find_mode(profile, settings)
     resumes = resumed and mode.resume_flags is not None
@@ -326,7 +323,7 @@ def _list_option_flags(
         "model": (settings.model,) if settings.model else (),
         "budget": (f"{settings.budget:g}",) if settings.budget else (),
         "allowed_tools": settings.allowed_tools,
-        "directories": tuple(directories),
+        "directories": settings.directories or (),
     }
     for name, values in given.items():
         if name in profile.options and values:
