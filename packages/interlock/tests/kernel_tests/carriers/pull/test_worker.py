@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from interlock.carriers.pull.offers import list_sessions
+from interlock.journal.address import PostgresAddress
 from kernel_tests.carriers.pull.pulling import (
     BEFORE,
     NOW,
@@ -382,3 +383,20 @@ async def test_a_whole_suite_of_red_tests_by_two_workers(world: World, mode: str
     assert steps[reds.F1] == 4
     assert steps[reds.F3] < 4
     assert json.loads((world.folder / "interlock-report/red/report.json").read_text())
+
+
+async def test_a_run_in_a_postgresql_database(world: World, postgres: PostgresAddress) -> None:
+    world.cases("A", "B")
+    db = ("--db", str(postgres.url))
+    run = world.start(*RUN, *db)
+    until(lambda: list_sessions(postgres) or run.poll() is not None, "the run hands out work")
+    async with worker(world, BEFORE, *db) as one, worker(world, NOW, *db) as two:
+        first, second = await take(one), await take(two, ttl=1)
+        assert {first["case_id"], second["case_id"]} == {"A", "B"}
+        assert (await submit(one, first, {}))["open"]
+        assert (await submit(one, first, SURE))["accepted"]
+        again = await take(one, wait=30)
+        assert (again["dispatch_id"], again["fence"]) == (second["dispatch_id"], 2)
+        assert (await submit(two, second, SURE))["refusal"] == "Stale"
+        assert (await submit(one, again, SURE))["accepted"]
+    assert ended(run).json["ends"] == {"kept": 2}
