@@ -18,6 +18,7 @@ from interlock.carriers.queries import QueryBroker
 from interlock.engine.case import RefusedAnswer, Usage
 from interlock.engine.circuit import Step
 from interlock.engine.shape import ANYTHING
+from interlock.journal.mailbox import Mailbox
 
 STEPS = {
     "look": Step("look", "scout", ANYTHING, timeout=60),
