@@ -16,9 +16,9 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.world import delivery_agent
-from tests.world.delivery_world import TEST, plan, task
-from tests.world.epic_project import DONE, EPIC, SETTINGS
+from delivery_tests.world import delivery_agent
+from delivery_tests.world.delivery_world import TEST, plan, task
+from epic_tests.world.epic_project import DONE, EPIC, SETTINGS
 from tests.world.git_repo import GitRepo
 from tests.world.project import Project
 

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from rca_tests.worlds.red_repository import F0, F1, F2, F3, F4, F5, F6, PLAIN
 from tests.world.models.script import Answer, Asked, Call, Says, Script
-from tests.world.red_repository import F0, F1, F2, F3, F4, F5, F6, PLAIN
 
 Answers = Mapping[str, dict[str, Any]]
 HEADINGS = {

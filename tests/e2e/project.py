@@ -12,10 +12,10 @@ from collections.abc import Callable
 from contextlib import closing
 from typing import Any
 
+from rca_tests.worlds.rca_oracle import walks
+from rca_tests.worlds.red_repository import F0, F1, F2, F3, F4, F5, F6, KEY, TYPE, junit
 from tests.world.agent_cli import Cli
 from tests.world.places import PYTHONPATH
-from tests.world.rca_oracle import walks
-from tests.world.red_repository import F0, F1, F2, F3, F4, F5, F6, KEY, TYPE, junit
 
 GIVE_UP = 60.0
 WALK = [

@@ -10,7 +10,7 @@ import pytest
 from interlock_rca.records import Findings
 from interlock_rca.report.outline import build_outline
 from interlock_rca.report.page import render_page
-from tests.world.findings import example, hostile
+from rca_tests.worlds.findings import example, hostile
 from tests.world.page_reader import Page
 
 BROWSER = shutil.which("chromium") or shutil.which("google-chrome")

@@ -25,9 +25,9 @@ from interlock.system.errors import NoDatabaseError, StoreError, UsageError
 from interlock_cluster import postgres
 from interlock_cluster.checks import check_cluster
 from interlock_cluster.postgres import server_connection
+from rca_tests.worlds.suite_database import Inquiry, failed, investigated, launched, triaged
 from tests.world.pooler import run_pooler
 from tests.world.postgres_server import Server, administer, locate, make_database, run_server
-from tests.world.suite_database import Inquiry, failed, investigated, launched, triaged
 from tests.world.world import World
 
 SECRET = "hunter2%40x"

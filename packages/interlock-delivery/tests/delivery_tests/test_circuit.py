@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from delivery_tests.briefs import CIRCUIT, GATES
+from delivery_tests.world.answer_sampler import AnswerSampler
 from interlock.engine.advance import advance, apply, open_case
 from interlock.engine.case import OPEN
 from interlock.engine.circuit import BACK, FAILURES
@@ -18,7 +19,6 @@ from interlock.engine.verify.routes import list_step_signals, resolve_target, se
 from interlock.runtime.circuits import list_installed_circuits
 from interlock.signals.catalogue import list_role_signals, list_signals
 from interlock.system.yaml_text import read_yaml
-from tests.world.answer_sampler import AnswerSampler
 
 FILE = list_installed_circuits()["delivery"]
 REPAIRING = {"REMEDIATE", "HEALTH_CHECK", "HEALTH_AUDIT", "MERGE_FIX", "INFRA_GATE"}

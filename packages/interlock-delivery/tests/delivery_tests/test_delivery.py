@@ -7,8 +7,16 @@ from pathlib import Path
 
 import pytest
 
+from delivery_tests.world.delivery_world import (
+    DeliveryWorld,
+    develop,
+    git,
+    plan,
+    ready,
+    review,
+    task,
+)
 from interlock.carriers.contract import Ask
-from tests.world.delivery_world import DeliveryWorld, develop, git, plan, ready, review, task
 
 HAPPY = ["prepared", "written", "checked", "reviewed", "audited", "proven", "merged"]
 

@@ -4,8 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.world.deliver_process import Delivering
-from tests.world.delivery_world import git
+from delivery_tests.world.deliver_process import Delivering
+from delivery_tests.world.delivery_world import git
 from tests.world.places import ROOT
 
 EXAMPLE = ROOT / "examples" / "delivery"

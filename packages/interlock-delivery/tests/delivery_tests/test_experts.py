@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from delivery_tests.test_rework import in_turn, says
+from delivery_tests.world import messages
+from delivery_tests.world.delivery_world import Agent, DeliveryWorld, develop, git, plan, task
 from interlock.carriers.contract import Ask
 from interlock_delivery.config import DeliverySettings
 from interlock_delivery.task_context import ExpertFiles, is_expert_name
-from tests.world import messages
-from tests.world.delivery_world import Agent, DeliveryWorld, develop, git, plan, task
 
 SHORT = "You know numbers."
 TEXT = "---\nname: maths\ndomain: numbers\n---\n" + "You know all about numbers. " * 8

@@ -6,9 +6,17 @@ from pathlib import Path
 import pytest
 
 from delivery_tests.test_rework import in_turn, says
+from delivery_tests.world import messages
+from delivery_tests.world.delivery_world import (
+    DeliveryWorld,
+    audit,
+    develop,
+    git,
+    plan,
+    review,
+    task,
+)
 from interlock.carriers.contract import Ask
-from tests.world import messages
-from tests.world.delivery_world import DeliveryWorld, audit, develop, git, plan, review, task
 
 
 def own_file(ask: Ask, folder: Path) -> str:

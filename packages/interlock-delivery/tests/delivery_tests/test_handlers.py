@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from delivery_tests.test_rework import in_turn
-from interlock.carriers.contract import Ask
-from tests.world.delivery_world import (
+from delivery_tests.world.delivery_world import (
     TEST,
     Agent,
     DeliveryWorld,
@@ -17,6 +16,7 @@ from tests.world.delivery_world import (
     review,
     task,
 )
+from interlock.carriers.contract import Ask
 
 EMPTIED = TEST.replace("self.assertEqual(calc.add(1, 2), 3)", "calc.add(1, 2)")
 

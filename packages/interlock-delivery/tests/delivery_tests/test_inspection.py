@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from delivery_tests.world.workspace_bench import Workbench
 from interlock.carriers.contract import Ask
 from interlock.carriers.function import AsyncHandler
 from interlock.engine.case import Case
@@ -22,7 +23,6 @@ from interlock_delivery.plan.plan import Plan, Task
 from interlock_delivery.worktrees.prepare import PrepareTarget
 from interlock_delivery.worktrees.workspace import DeliveryWorkspace
 from tests.world.crashes import boom, check_crash
-from tests.world.workspace_bench import Workbench
 
 PLAN = Plan(
     tasks=(Task("one"), Task("two", environment="box")),

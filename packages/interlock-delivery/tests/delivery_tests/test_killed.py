@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from delivery_tests.world import delivery_agent
+from delivery_tests.world.deliver_process import Delivering
+from delivery_tests.world.delivery_world import TEST, git, plan, task
 from tests.soak import again
-from tests.world import delivery_agent
-from tests.world.deliver_process import Delivering
-from tests.world.delivery_world import TEST, git, plan, task
 
 TASKS = {"one": "none", "two": "none", "three": "one", "four": "two, three"}
 STEPS = ("PREPARE", "IMPLEMENT", "CHECK", "REVIEW", "AUDIT", "PROVE", "MERGE")

@@ -5,10 +5,18 @@ from pathlib import Path
 import pytest
 
 from delivery_tests.test_rework import in_turn, says
+from delivery_tests.world import messages
+from delivery_tests.world.delivery_world import (
+    Agent,
+    DeliveryWorld,
+    audit,
+    develop,
+    plan,
+    ready,
+    task,
+)
 from interlock.carriers.contract import Ask
 from interlock_delivery.checks.records import CheckText
-from tests.world import messages
-from tests.world.delivery_world import Agent, DeliveryWorld, audit, develop, plan, ready, task
 
 HEALTHY = says(messages.healthy())
 TOOL = "| Tool | ALL | `sh tool.sh` | 0 | the project's own tool |\n"

@@ -4,10 +4,18 @@ from pathlib import Path
 
 import pytest
 
+from delivery_tests.world import messages
+from delivery_tests.world.delivery_world import (
+    Agent,
+    DeliveryWorld,
+    audit,
+    develop,
+    plan,
+    review,
+    task,
+)
 from interlock.carriers.contract import Ask
 from interlock_delivery.config import DeliverySettings
-from tests.world import messages
-from tests.world.delivery_world import Agent, DeliveryWorld, audit, develop, plan, review, task
 
 
 def in_turn(*agents: Agent) -> Agent:

@@ -21,7 +21,7 @@ from interlock_rca.application import BuiltinAnalystRole, Rca
 from interlock_rca.config import RcaConfig
 from interlock_rca.hooks import RcaHooks
 from interlock_rca.prompt_data.subject import PARAMETER_NAMES
-from tests.world.analysis_world import AnalysisWorld, launch, make_failure, write_script
+from rca_tests.worlds.analysis_world import AnalysisWorld, launch, make_failure, write_script
 from tests.world.clock import FakeClock
 from tests.world.world import World
 

@@ -25,7 +25,7 @@ from interlock_rca.steps import (
     choose_names,
     find_phase,
 )
-from tests.world.analysis_world import AnalysisWorld, launch, make_failure, write_script
+from rca_tests.worlds.analysis_world import AnalysisWorld, launch, make_failure, write_script
 
 ANCHOR = "Keel.weigh() gave 12 tons for an anchor of 3"
 TERMS = RcaConfig(families=True)

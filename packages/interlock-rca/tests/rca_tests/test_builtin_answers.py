@@ -17,7 +17,7 @@ from interlock_rca.knowledge.causes import DAY, set_rca_status, sweep_dormant
 from interlock_rca.records import Failure, Repo
 from interlock_rca.steps import F3, F5
 from rca_tests.analyst.test_culprits import BROKEN, FAILURE, KEEL, STACK, SampleRepository
-from tests.world.analysis_world import (
+from rca_tests.worlds.analysis_world import (
     APPROVE,
     CAUSE,
     AnalysisWorld,

@@ -10,7 +10,7 @@ from interlock.engine.schedule import Budget
 from interlock.journal.history import list_cases, list_dispatches
 from interlock_rca.case_folder import REGRESSIONS_FILE, STATE_FILE, build_state, write_case_folders
 from interlock_rca.steps import F0, F1, F2, F3, F4, F5, STEPS, name_prompt_by_family
-from tests.world.analysis_world import (
+from rca_tests.worlds.analysis_world import (
     CAUSE,
     NEW,
     OWN,

@@ -13,7 +13,13 @@ from interlock.engine.case import Case
 from interlock_rca.config import RcaConfig
 from interlock_rca.families import FamilyQueue, list_reviews
 from interlock_rca.steps import F0, F1, F2, F3, F4, F5, F6
-from tests.world.analysis_world import PRODUCT, AnalysisWorld, launch, make_failure, write_script
+from rca_tests.worlds.analysis_world import (
+    PRODUCT,
+    AnalysisWorld,
+    launch,
+    make_failure,
+    write_script,
+)
 
 
 def at(

@@ -14,7 +14,7 @@ from interlock_rca.findings import collect_updates, read_suspects
 from interlock_rca.knowledge.suites import list_suite_cases
 from interlock_rca.records import Evidence, Findings, Repo, Suspect
 from interlock_rca.steps import F0, F1, F3, F4, F5, F6
-from tests.world.analysis_world import (
+from rca_tests.worlds.analysis_world import (
     CAUSE,
     PRODUCT,
     AnalysisWorld,

@@ -14,7 +14,7 @@ from interlock.runtime.application import RunSetup
 from interlock_rca.config import RcaConfig
 from interlock_rca.records import Repo
 from interlock_rca.steps import F0, F1, F2, F3, F4, F5, LINKED, STEPS
-from tests.world.analysis_world import (
+from rca_tests.worlds.analysis_world import (
     APPROVE,
     CAUSE,
     GOOD,

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from interlock_rca.config import RcaConfig
 from interlock_rca.steps import F0, F1, F2, F3, F4, F5, F6
-from tests.world.analysis_world import (
+from rca_tests.worlds.analysis_world import (
     APPROVE,
     CAUSE,
     DRAFT,
@@ -321,7 +321,7 @@ def test_killed_at_any_moment_decision_and_effects_are_there_together_or_not_at_
     tmp_path: Path,
 ) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "tests.world.kill_analysis", str(tmp_path), "29"],
+        [sys.executable, "-m", "rca_tests.worlds.kill_analysis", str(tmp_path), "29"],
         cwd=ROOT,
         capture_output=True,
         text=True,

@@ -20,7 +20,7 @@ from interlock_rca.intake import (
 )
 from interlock_rca.knowledge.intake import Arrival, FailedCase
 from interlock_rca.records import Failure, Ticket
-from tests.world.analysis_world import AnalysisWorld, launch, make_failure, write_script
+from rca_tests.worlds.analysis_world import AnalysisWorld, launch, make_failure, write_script
 
 ANCHOR = "Keel.weigh() gave 12 tons for an anchor of 3"
 

@@ -23,7 +23,7 @@ from interlock_rca.known_causes import (
     build_recall_answer,
 )
 from interlock_rca.steps import F3, F5
-from tests.world.analysis_world import CAUSE, AnalysisWorld, launch, make_failure, write_script
+from rca_tests.worlds.analysis_world import CAUSE, AnalysisWorld, launch, make_failure, write_script
 
 ANCHOR = "Keel.weigh() gave 12 tons for an anchor of 3"
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from delivery_tests.world.delivery_project import AGENT, lay_out
+from delivery_tests.world.delivery_world import git
 from tests.world.command_line import COMMAND, LIMIT, World, ended, until
-from tests.world.delivery_project import AGENT, lay_out
-from tests.world.delivery_world import git
 
 RUN = ("deliver", "plan.md", "--agent", AGENT)
 

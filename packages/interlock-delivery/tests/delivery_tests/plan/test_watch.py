@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
+from delivery_tests.world.delivery_world import DeliveryWorld, develop, plan, task
 from interlock.carriers.contract import Ask
-from tests.world.delivery_world import DeliveryWorld, develop, plan, task
 
 OLD = "Add a function called"
 

@@ -2,9 +2,9 @@
 
 import pytest
 
+from delivery_tests.world.delivery_reports import delivered, example, hostile, make_report, many
 from interlock_delivery.report.records import DeliveryReport
 from interlock_delivery.report.render import ROOM, render_markdown
-from tests.world.delivery_reports import delivered, example, hostile, make_report, many
 from tests.world.markdown_markup import assert_inert
 
 

@@ -5,9 +5,9 @@ import hashlib
 
 import pytest
 
+from delivery_tests.world.delivery_reports import delivered, example, hostile, make_report, many
 from interlock_delivery.report.records import DeliveryReport
 from interlock_delivery.report.render import CARDS, render_html
-from tests.world.delivery_reports import delivered, example, hostile, make_report, many
 from tests.world.page_reader import Page, assert_page_inert, assert_page_sound
 
 

@@ -7,10 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+from delivery_tests.world import kill_delivery
+from delivery_tests.world.workspace_bench import Workbench
 from interlock.system.git import ignore_step
-from tests.world import kill_delivery
 from tests.world.places import PYTHONPATH
-from tests.world.workspace_bench import Workbench
 
 
 def facts(folder: Path) -> list[str]:

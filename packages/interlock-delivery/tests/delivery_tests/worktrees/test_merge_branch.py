@@ -5,6 +5,16 @@ from pathlib import Path
 
 import pytest
 
+from delivery_tests.world.workspace_bench import (
+    MergeOutcome,
+    MergeRejected,
+    Workbench,
+    agent_git,
+    change,
+    fine,
+    merge,
+    write,
+)
 from interlock.system.errors import SourceError, StateError
 from interlock_delivery.worktrees.merge_branch import (
     AlreadyMerged,
@@ -16,16 +26,6 @@ from interlock_delivery.worktrees.merge_branch import (
 )
 from interlock_delivery.worktrees.ref_guard import MovedError
 from interlock_delivery.worktrees.workspace import DeliveryWorkspace
-from tests.world.workspace_bench import (
-    MergeOutcome,
-    MergeRejected,
-    Workbench,
-    agent_git,
-    change,
-    fine,
-    merge,
-    write,
-)
 
 
 @pytest.fixture

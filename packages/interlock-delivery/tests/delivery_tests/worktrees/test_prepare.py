@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from delivery_tests.world.workspace_bench import Workbench, agent_git, change, fine, merge, write
 from interlock_delivery.worktrees.merge_branch import Merged
 from interlock_delivery.worktrees.prepare import prepare_tree
 from interlock_delivery.worktrees.workspace import DeliveryWorkspace
-from tests.world.workspace_bench import Workbench, agent_git, change, fine, merge, write
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from delivery_tests.world.workspace_bench import Workbench, agent_git, kinds, write
 from interlock.system.errors import SourceError
 from interlock.system.git import OWN_CLONE, Git, OnStep, ignore_step
 from interlock_delivery.worktrees.names import merge_ref
@@ -13,7 +14,6 @@ from interlock_delivery.worktrees.ref_guard import GONE, MovedError, RefLedger
 from interlock_delivery.worktrees.tree import TaskTree
 from interlock_delivery.worktrees.workspace import DeliveryWorkspace
 from tests.world.git_repo import GitRepo
-from tests.world.workspace_bench import Workbench, agent_git, kinds, write
 
 REF, OTHER = "refs/heads/ours", "refs/heads/other"
 

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from delivery_tests.world.workspace_bench import Workbench, agent_git, kinds, write
 from interlock.system.errors import SourceError, StateError
 from interlock_delivery.worktrees.tree import TaskTree
 from interlock_delivery.worktrees.workspace import DeliveryWorkspace
-from tests.world.workspace_bench import Workbench, agent_git, kinds, write
 
 
 @pytest.fixture

@@ -5,8 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from delivery_tests.world.workspace_bench import Workbench
 from tests.world.places import PYTHONPATH
-from tests.world.workspace_bench import Workbench
 
 _RUN = """
 import sys

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from delivery_tests.world.workspace_bench import Workbench, agent_git, change, fine, merge, write
 from interlock.system.errors import SourceError, StateError
 from interlock_delivery.worktrees.prepare import prepare_tree
 from interlock_delivery.worktrees.workspace import DeliveryWorkspace, clean_workspace
 from tests.world.git_repo import GitRepo
 from tests.world.places import PYTHONPATH
-from tests.world.workspace_bench import Workbench, agent_git, change, fine, merge, write
 
 
 @pytest.fixture

@@ -282,7 +282,7 @@ def test_a_change_that_refuses_changes_nothing(kept: Checkpoints) -> None:
 
 
 def start(how: str, folder: Path, *words: str) -> "subprocess.Popen[str]":
-    command = [sys.executable, "-m", "tests.world.checkpoint_writer", how, str(folder), *words]
+    command = [sys.executable, "-m", "epic_tests.world.checkpoint_writer", how, str(folder), *words]
     return subprocess.Popen(
         command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )

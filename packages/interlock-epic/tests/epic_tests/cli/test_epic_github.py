@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from epic_tests.world.epic_project import DONE, Project
 from tests.world.command_line import World
-from tests.world.epic_project import DONE, Project
 from tests.world.github import REPO, TOKEN, Github, a_github
 
 

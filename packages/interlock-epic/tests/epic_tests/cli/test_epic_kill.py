@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from epic_tests.world.epic_project import DONE, WRITE, Project
 from tests.world.command_line import World, ended, until
-from tests.world.epic_project import DONE, WRITE, Project
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from epic_tests.world.epic_project import DONE, SETTINGS, WRITE, Project
 from tests.world.command_line import World
-from tests.world.epic_project import DONE, SETTINGS, WRITE, Project
 
 
 @pytest.fixture

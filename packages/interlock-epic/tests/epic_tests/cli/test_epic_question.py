@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from epic_tests.world.epic_project import DONE, SETTINGS, Project
 from tests.world.command_line import World
-from tests.world.epic_project import DONE, SETTINGS, Project
 from tests.world.github import REPO, TOKEN, Github, a_github
 
 ASKS = "SAGE_SIGNAL:HITL_REQUIRED:issue:77"

@@ -10,13 +10,13 @@ from typing import Any
 import msgspec
 import pytest
 
+from epic_tests.world.epic_project import DONE, SETTINGS, SUCCESS, WRITE, Project
 from interlock_epic.checkpoints.place import find_state_folder
 from interlock_epic.checkpoints.record import Checkpoint
 from interlock_epic.checkpoints.store import Checkpoints
 from interlock_epic.status import Status
 from tests.world.cli_agent import FakeCli, say
 from tests.world.command_line import World
-from tests.world.epic_project import DONE, SETTINGS, SUCCESS, WRITE, Project
 from tests.world.streams import Claude
 
 

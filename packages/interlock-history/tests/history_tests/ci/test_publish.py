@@ -21,7 +21,7 @@ from interlock_history.ci.render import (
 )
 from interlock_rca.report.outline import build_outline
 from interlock_rca.test_names import make_test_id
-from tests.world.findings import example
+from rca_tests.worlds.findings import example
 from tests.world.github import OWN, REPO, TOKEN, Github, a_github
 
 HOSTILE = "a\n::error file=x::pwned\n@everyone <script> `` | ![x](http://evil) ${{ secrets.X }}"

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interlock_rca.analyst.evidence import choose_evidence, make_excerpt
-from tests.world.job_logs import read_failed_builds
+from rca_tests.worlds.job_logs import read_failed_builds
 
 GOOD = [
     "2024-01-01T10:00:00Z checking out 1111111111",

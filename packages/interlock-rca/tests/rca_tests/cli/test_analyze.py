@@ -17,9 +17,8 @@ from interlock_rca.cli.analyze import shorten_waiting_lines
 from interlock_rca.demo.world import DemoWorld as Demo
 from interlock_rca.report.document import Document
 from kernel_tests.cli.test_run import decisions
-from tests.world.command_line import COMMAND, LIMIT, CliResult, World, until
-from tests.world.rca_oracle import PLAIN, walks
-from tests.world.red_repository import (
+from rca_tests.worlds.rca_oracle import PLAIN, walks
+from rca_tests.worlds.red_repository import (
     CAUSE,
     DISK,
     F0,
@@ -32,7 +31,8 @@ from tests.world.red_repository import (
     TYPE,
     junit,
 )
-from tests.world.reportportal import PROJECT, TOKEN, a_portal, an_item
+from rca_tests.worlds.reportportal import PROJECT, TOKEN, a_portal, an_item
+from tests.world.command_line import COMMAND, LIMIT, CliResult, World, until
 
 REPORT = ("report.html", "report.md", "report.json", "regression-report.md")
 NO_REPOS = "No history is known"

@@ -13,9 +13,7 @@ from typing import Any
 import pytest
 
 from interlock.journal.database import hold_writer_lock
-from tests.world.change import CHANGE
-from tests.world.command_line import CliResult, World
-from tests.world.red_repository import (
+from rca_tests.worlds.red_repository import (
     ALONE,
     APPROVE,
     CAUSE,
@@ -36,6 +34,8 @@ from tests.world.red_repository import (
     TYPE,
     junit,
 )
+from tests.world.change import CHANGE
+from tests.world.command_line import CliResult, World
 
 ASTERISK = (sys.executable, "-c", "from interlock_rca.asterisk import main; main()")
 LOW = {**CAUSE, "convergence_score": 0.3}

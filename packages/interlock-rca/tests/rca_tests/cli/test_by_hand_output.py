@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from rca_tests.worlds.red_repository import APPROVE, CAUSE, DRAFT, F3, MISS, TRIAGE
 from tests.world.command_line import CliResult, World
-from tests.world.red_repository import APPROVE, CAUSE, DRAFT, F3, MISS, TRIAGE
 
 ITEM = 1697136
 FAILURES = [

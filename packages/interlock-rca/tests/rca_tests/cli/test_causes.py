@@ -2,9 +2,9 @@
 
 import pytest
 
+from rca_tests.worlds.red_repository import KEY, junit
 from tests.world.change import CHANGE
 from tests.world.command_line import CliResult, World
-from tests.world.red_repository import KEY, junit
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from interlock.journal.mailbox import Mailbox
+from rca_tests.worlds.red_repository import DISK, KEY, KEY_TOO, TYPE, junit, red
 from tests.world.command_line import World
-from tests.world.red_repository import DISK, KEY, KEY_TOO, TYPE, junit, red
 
 THIRD = red("three", "KeyError: no total")
 

@@ -5,9 +5,8 @@ from typing import Any
 
 import pytest
 
-from tests.world.command_line import CliResult, World
-from tests.world.red_repository import KEY, junit
-from tests.world.reportportal import (
+from rca_tests.worlds.red_repository import KEY, junit
+from rca_tests.worlds.reportportal import (
     LAUNCH_ID,
     LAUNCH_UUID,
     PROJECT,
@@ -16,6 +15,7 @@ from tests.world.reportportal import (
     a_portal,
     an_item,
 )
+from tests.world.command_line import CliResult, World
 
 CODE = """\
 Traceback (most recent call last):

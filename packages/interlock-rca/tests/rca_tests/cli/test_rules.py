@@ -8,10 +8,19 @@ from typing import Any
 
 import pytest
 
+from rca_tests.worlds.rca_oracle import (
+    CAUSE,
+    NOT_THERE,
+    PLAIN,
+    REAL,
+    USUAL,
+    Answers,
+    Journey,
+    walks,
+)
+from rca_tests.worlds.red_repository import F0, F1, F2, F3, F4, F5, TRIAGE
 from tests.world.command_line import World
 from tests.world.git_repo import GitRepo
-from tests.world.rca_oracle import CAUSE, NOT_THERE, PLAIN, REAL, USUAL, Answers, Journey, walks
-from tests.world.red_repository import F0, F1, F2, F3, F4, F5, TRIAGE
 
 
 def around(limit: float) -> tuple[float, ...]:

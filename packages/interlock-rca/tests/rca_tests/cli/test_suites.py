@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from interlock_rca.analyze import write_report
-from tests.world.findings import example
+from rca_tests.worlds.findings import example
 
 
 @pytest.mark.parametrize(("umask", "mode"), [(0o022, 0o644), (0o077, 0o600), (0o002, 0o664)])

@@ -14,10 +14,8 @@ from typing import Any
 import pytest
 
 from kernel_tests.cli.test_run import decisions
-from tests.soak import again
-from tests.world.command_line import CliResult, World, until
-from tests.world.rca_oracle import CAUSE, PLAIN, USUAL, Answers, Journey, walks
-from tests.world.red_repository import (
+from rca_tests.worlds.rca_oracle import CAUSE, PLAIN, USUAL, Answers, Journey, walks
+from rca_tests.worlds.red_repository import (
     APPROVE,
     DISK,
     F0,
@@ -34,6 +32,8 @@ from tests.world.red_repository import (
     junit,
     red,
 )
+from tests.soak import again
+from tests.world.command_line import CliResult, World, until
 
 WATCHER = str(Path(__file__).with_name("table_watcher.py"))
 SURE = {**CAUSE, "evidence_refs": ["log:1"]}

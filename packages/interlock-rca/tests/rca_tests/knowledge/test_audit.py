@@ -7,7 +7,14 @@ import pytest
 
 from interlock.journal.audit import Fault
 from interlock_rca.effects import Closed
-from tests.world.suite_database import APPROVED, Inquiry, failed, investigated, launched, triaged
+from rca_tests.worlds.suite_database import (
+    APPROVED,
+    Inquiry,
+    failed,
+    investigated,
+    launched,
+    triaged,
+)
 
 
 @pytest.fixture

@@ -25,7 +25,14 @@ from interlock_rca.knowledge.causes import (
     set_rca_status,
     sweep_dormant,
 )
-from tests.world.suite_database import Inquiry, correlated, failed, investigated, launched, triaged
+from rca_tests.worlds.suite_database import (
+    Inquiry,
+    correlated,
+    failed,
+    investigated,
+    launched,
+    triaged,
+)
 
 MADE_UP = (0, -1, 99, 2**63, -(2**63) - 1, 10**40)
 

@@ -17,7 +17,7 @@ from interlock_rca.knowledge.intake import (
     extend_suite,
 )
 from interlock_rca.records import Failure, Job, Launch
-from tests.world.suite_database import APPROVED, Inquiry, failed, launched
+from rca_tests.worlds.suite_database import APPROVED, Inquiry, failed, launched
 
 LAUNCH = Launch(
     launch_id="42",

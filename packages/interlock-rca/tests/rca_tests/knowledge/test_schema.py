@@ -6,7 +6,14 @@ from pathlib import Path
 import pytest
 
 from interlock.system.errors import StoreError
-from tests.world.suite_database import APPROVED, Inquiry, failed, investigated, launched, triaged
+from rca_tests.worlds.suite_database import (
+    APPROVED,
+    Inquiry,
+    failed,
+    investigated,
+    launched,
+    triaged,
+)
 
 FOREIGN = "FOREIGN KEY constraint failed"
 CHECK = "CHECK constraint failed: "

@@ -30,8 +30,8 @@ from interlock_rca.knowledge.suites import (
 )
 from interlock_rca.records import Launch
 from interlock_rca.steps import F0, F3, F5, F6
-from tests.world.analysis_world import AnalysisWorld, launch, make_failure, write_script
-from tests.world.suite_database import (
+from rca_tests.worlds.analysis_world import AnalysisWorld, launch, make_failure, write_script
+from rca_tests.worlds.suite_database import (
     APPROVED,
     Inquiry,
     correlated,

@@ -20,8 +20,7 @@ from interlock.system.errors import StoreError
 from interlock_rca.effects import Closed, Effect, SentBack
 from interlock_rca.knowledge.audit import KNOWLEDGE_RULES
 from interlock_rca.knowledge.writer import apply_effect
-from tests.world.places import ROOT
-from tests.world.suite_database import (
+from rca_tests.worlds.suite_database import (
     APPROVED,
     Inquiry,
     correlated,
@@ -32,6 +31,7 @@ from tests.world.suite_database import (
     recalled,
     triaged,
 )
+from tests.world.places import ROOT
 
 
 @pytest.fixture
@@ -412,7 +412,7 @@ def test_a_case_that_is_no_failed_test_has_no_effects(world: Inquiry) -> None:
 
 def test_killed_in_the_middle_neither_decision_nor_effect_is_there(tmp_path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "tests.world.kill_commit", str(tmp_path)],
+        [sys.executable, "-m", "rca_tests.worlds.kill_commit", str(tmp_path)],
         cwd=ROOT,
         capture_output=True,
         text=True,

@@ -36,7 +36,7 @@ from rca_tests.world import (
     rendered,
     template,
 )
-from tests.world.analysis_world import CAUSE, AnalysisWorld, launch, make_failure, write_script
+from rca_tests.worlds.analysis_world import CAUSE, AnalysisWorld, launch, make_failure, write_script
 
 
 @pytest.mark.parametrize("short", SHORTS)

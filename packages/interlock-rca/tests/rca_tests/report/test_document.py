@@ -14,7 +14,7 @@ from interlock_rca.records import FindingFamily, Findings
 from interlock_rca.report.document import Document, build_schema, render_documents, render_json
 from interlock_rca.report.outline import build_outline
 from rca_tests.report.strategies import findings_of_any_kind
-from tests.world.findings import example, hostile
+from rca_tests.worlds.findings import example, hostile
 
 
 def write_json(findings: Findings) -> bytes:

@@ -17,7 +17,7 @@ from interlock_rca.report.jira import (
 )
 from interlock_rca.report.outline import build_outline
 from rca_tests.report.strategies import findings_of_any_kind
-from tests.world.findings import example, hostile
+from rca_tests.worlds.findings import example, hostile
 
 FIELDS = {
     "schema_version",

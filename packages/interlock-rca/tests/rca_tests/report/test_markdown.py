@@ -12,7 +12,7 @@ from interlock_rca.records import Findings
 from interlock_rca.report.markdown import MAX_LENGTH, render_markdown, render_regressions
 from interlock_rca.report.outline import build_outline
 from rca_tests.report.strategies import findings_of_any_kind
-from tests.world.findings import example, hostile, many
+from rca_tests.worlds.findings import example, hostile, many
 from tests.world.markdown_markup import assert_inert
 
 

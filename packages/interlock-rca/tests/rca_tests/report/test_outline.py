@@ -14,7 +14,7 @@ from interlock_rca.report.outline import build_anchors, build_outline, is_known
 from interlock_rca.report.summary import format_kind
 from interlock_rca.report.words import KINDS, STATES
 from rca_tests.report.strategies import findings_of_any_kind
-from tests.world.findings import example
+from rca_tests.worlds.findings import example
 
 
 def test_families_by_importance() -> None:

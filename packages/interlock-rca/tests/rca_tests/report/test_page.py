@@ -24,7 +24,7 @@ from interlock_rca.report.page import (
 )
 from interlock_rca.report.words import KINDS, STATES
 from rca_tests.report.strategies import findings_of_any_kind
-from tests.world.findings import HOSTILE, example, hostile, many
+from rca_tests.worlds.findings import HOSTILE, example, hostile, many
 from tests.world.page_reader import Page, assert_page_inert, assert_page_sound
 
 

@@ -23,7 +23,7 @@ from interlock_rca.report.summary import (
     wrap_text,
 )
 from rca_tests.report.strategies import findings_of_any_kind
-from tests.world.findings import example, hostile, many
+from rca_tests.worlds.findings import example, hostile, many
 
 
 def test_the_whole_sentence() -> None:

@@ -16,7 +16,7 @@ from interlock_rca.sources.job_log import (
     judge_job,
     select_evidence,
 )
-from tests.world.job_logs import GREEN_TESTS, JOBS, read_failed_builds
+from rca_tests.worlds.job_logs import GREEN_TESTS, JOBS, read_failed_builds
 
 
 def judge(log: str) -> JobVerdict:

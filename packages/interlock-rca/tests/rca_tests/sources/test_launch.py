@@ -9,7 +9,7 @@ from interlock.system.test_output import TestCounts
 from interlock_rca.records import Failure, Launch
 from interlock_rca.sources.job_log import FAILED, SUCCEEDED, UNKNOWN
 from interlock_rca.sources.read import SourceLaunch, read_sources
-from tests.world.job_logs import GREEN_TESTS, JOBS
+from rca_tests.worlds.job_logs import GREEN_TESTS, JOBS
 
 
 def suite(name: str, *tests: str, more: str = "") -> str:

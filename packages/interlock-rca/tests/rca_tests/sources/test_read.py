@@ -13,7 +13,7 @@ import pytest
 
 from interlock.system.errors import SourceError
 from interlock_rca.sources.read import find_entries, read_sources
-from tests.world.reportportal import LAUNCH_ID, PROJECT, TOKEN, Portal, a_portal, an_item
+from rca_tests.worlds.reportportal import LAUNCH_ID, PROJECT, TOKEN, Portal, a_portal, an_item
 
 REPORT = '<testsuite name="s"><testcase classname="C" name="t"><failure/></testcase></testsuite>'
 ENVELOPE = {"run_id": "9", "name": "night", "failure_list": [{"id": 5, "name": "glows"}]}

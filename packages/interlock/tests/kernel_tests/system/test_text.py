@@ -24,7 +24,7 @@ from interlock.system.text import (
     replace_unencodable,
     safe_link,
 )
-from tests.world.findings import LINKS
+from rca_tests.worlds.findings import LINKS
 
 _ANY = st.text(st.characters(exclude_categories=()))
 

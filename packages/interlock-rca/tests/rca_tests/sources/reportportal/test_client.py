@@ -19,7 +19,7 @@ from interlock_rca.sources.reportportal.client import (
     find_address,
     parse_launch_word,
 )
-from tests.world.reportportal import LAUNCH_ID, PROJECT, TOKEN, Portal, a_portal
+from rca_tests.worlds.reportportal import LAUNCH_ID, PROJECT, TOKEN, Portal, a_portal
 
 PATH = f"/api/v1/{PROJECT}/launch/{LAUNCH_ID}"
 

@@ -11,7 +11,7 @@ from interlock_rca.sources.reportportal.items import (
     read_attributes,
     read_items,
 )
-from tests.world.reportportal import an_item
+from rca_tests.worlds.reportportal import an_item
 
 
 def holder(item_id: int, total: int, failed: int, **news: Any) -> dict[str, Any]:

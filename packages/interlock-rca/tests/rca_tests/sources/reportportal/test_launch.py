@@ -9,7 +9,7 @@ from interlock.system.test_output import TestCounts
 from interlock_rca.records import Failure
 from interlock_rca.sources.reportportal.launch import read_launch
 from interlock_rca.sources.reportportal.project import ReportPortal
-from tests.world.reportportal import LAUNCH_ID, Portal, a_portal, an_item
+from rca_tests.worlds.reportportal import LAUNCH_ID, Portal, a_portal, an_item
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import pytest
 
 from interlock_rca.sources.reportportal.client import PortalError
 from interlock_rca.sources.reportportal.project import ReportPortal
-from tests.world.reportportal import LAUNCH_ID, LAUNCH_UUID, Portal, a_portal, an_item
+from rca_tests.worlds.reportportal import LAUNCH_ID, LAUNCH_UUID, Portal, a_portal, an_item
 
 
 @pytest.fixture

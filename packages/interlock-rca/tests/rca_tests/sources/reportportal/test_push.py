@@ -15,7 +15,7 @@ from interlock_rca.sources.reportportal.push import (
     format_comment,
     push_updates,
 )
-from tests.world.reportportal import Portal, a_portal, a_type, an_item, stock_types
+from rca_tests.worlds.reportportal import Portal, a_portal, a_type, an_item, stock_types
 
 WORDS = format_comment("The lamp is dark.", submitted_by="mo")
 

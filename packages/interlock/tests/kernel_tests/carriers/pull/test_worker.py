@@ -23,8 +23,8 @@ from kernel_tests.carriers.pull.pulling import (
     work_off,
     worker,
 )
+from rca_tests.worlds import red_repository as reds
 from tests.soak import again
-from tests.world import red_repository as reds
 from tests.world import triage
 from tests.world.command_line import LIMIT, World, ended, until
 

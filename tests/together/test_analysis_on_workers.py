@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 from cluster_tests.test_worker import started
+from delivery_tests.world.delivery_world import git
 from interlock.journal.address import PostgresAddress
+from rca_tests.worlds.rca_oracle import PLAIN
+from rca_tests.worlds.red_repository import KEY, junit
 from tests.world.command_line import World
-from tests.world.delivery_world import git
 from tests.world.processes import hear
-from tests.world.rca_oracle import PLAIN
-from tests.world.red_repository import KEY, junit
 
 AGENT = """\
 import json, os, re, sys

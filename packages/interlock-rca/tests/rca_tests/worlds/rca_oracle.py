@@ -5,8 +5,8 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from tests.world import red_repository as reds
-from tests.world.red_repository import F0, F1, F2, F3, F4, F5, F6
+from rca_tests.worlds import red_repository as reds
+from rca_tests.worlds.red_repository import F0, F1, F2, F3, F4, F5, F6
 
 Answers = dict[str, list[dict[str, Any]]]
 Walked = list[tuple[str, str, str]]

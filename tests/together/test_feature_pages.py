@@ -6,9 +6,9 @@ from pathlib import Path
 
 import httpx
 
+from delivery_tests.world.delivery_project import AGENT, lay_out
+from epic_tests.world.epic_project import DONE, Project
 from tests.world.command_line import LIMIT, World
-from tests.world.delivery_project import AGENT, lay_out
-from tests.world.epic_project import DONE, Project
 from tests.world.serving import Served, served
 
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from calibrate_tests.cli.test_calibrate_batch import TABLE
-from calibrate_tests.cli.test_calibrate_run import put
 from kernel_tests.carriers.pull.pulling import use, work_off, worker
+from tests.together.calibrate.test_calibrate_batch import TABLE
+from tests.together.calibrate.test_calibrate_run import put
 from tests.world.command_line import World, ended
 
 

@@ -11,8 +11,8 @@ import httpx
 import pytest
 
 from interlock_rca.uploads import MAX_UPLOAD, TooLargeError, check_archive
+from rca_tests.worlds.red_repository import DISK, KEY, TYPE, junit, red
 from tests.world.command_line import LIMIT, World
-from tests.world.red_repository import DISK, KEY, TYPE, junit, red
 from tests.world.serving import Served, served
 from web_tests.test_tokens import make_token
 

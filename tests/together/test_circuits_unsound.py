@@ -9,10 +9,10 @@ import pytest
 from delivery_tests.plan.test_check import GOLDEN
 from interlock.api.circuits import Circuit, refuse_unsound
 from interlock.runtime.circuits import list_installed_circuits
+from rca_tests.worlds.red_repository import KEY, junit
 from tests.world import triage
 from tests.world.command_line import CliResult, World
 from tests.world.git_repo import GitRepo
-from tests.world.red_repository import KEY, junit
 
 NO_TEMPLATE = """\
 circuit triage is not sound, so nothing was started:

@@ -9,11 +9,12 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from delivery_tests.world import delivery_project
+from epic_tests.world import epic_project
 from interlock.journal.address import PostgresAddress
-from tests.world import delivery_project, epic_project
+from rca_tests.worlds.rca_oracle import PLAIN
+from rca_tests.worlds.red_repository import DISK, F5, KEY, TYPE, junit
 from tests.world.command_line import World
-from tests.world.rca_oracle import PLAIN
-from tests.world.red_repository import DISK, F5, KEY, TYPE, junit
 from tests.world.triage import RUN as TRIAGE
 from tests.world.triage import lay_out as lay_out_triage
 

@@ -8,12 +8,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from calibrate_tests.cli.test_calibrate_run import put, rows
 from interlock_rca.calibration.scenario import Scenario, find_scenario, list_shipped_scenarios
 from rca_tests.calibration.seeds_form import scenario
 from rca_tests.cli.test_watched import noted, watched
+from rca_tests.worlds.rca_oracle import Answers
+from tests.together.calibrate.test_calibrate_run import put, rows
 from tests.world.command_line import CliResult, World, until
-from tests.world.rca_oracle import Answers
 
 BATCH = ("--dispatch", "batch-file", "--json")
 TABLE: dict[str, Answers] = {

@@ -1,4 +1,4 @@
-"""`python -m tests.world.kill_commit FOLDER`: a batch of decisions and effects that dies all over.
+"""`python -m rca_tests.worlds.kill_commit FOLDER`: a batch of decisions and effects that dies all over.
 
 The process is killed before each statement that SQLite runs for it, commit included, each time on a
 copy of the database. What is left must be all of the batch or nothing. Prints one line of JSON.
@@ -18,8 +18,15 @@ from interlock.engine.case import Decision
 from interlock.journal.database import open_writer
 from interlock.journal.journal import Journal, JournalEntry, NewDispatch, TurnWrites
 from interlock_rca.knowledge.writer import apply_effect
+from rca_tests.worlds.suite_database import (
+    APPROVED,
+    Inquiry,
+    failed,
+    investigated,
+    launched,
+    triaged,
+)
 from tests.world.kill_run import Death, in_a_process_of_its_own
-from tests.world.suite_database import APPROVED, Inquiry, failed, investigated, launched, triaged
 
 EFFECTS = (triaged(), investigated(1), investigated(2), APPROVED)
 LEFT = (

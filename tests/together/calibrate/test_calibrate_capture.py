@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from calibrate_tests.cli.test_calibrate_run import put
+from tests.together.calibrate.test_calibrate_run import put
 from tests.world.command_line import World
 
 TRIAGE = {

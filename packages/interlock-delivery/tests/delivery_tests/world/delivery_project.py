@@ -3,8 +3,8 @@
 import shutil
 from pathlib import Path
 
+from delivery_tests.world.delivery_world import git, plan, task
 from tests.world.command_line import World
-from tests.world.delivery_world import git, plan, task
 
 AGENT = "exec:python3 workers.py"
 IGNORED = "__pycache__/\nworkers.py\n"

@@ -1,6 +1,6 @@
 """An investigation that dies before each statement and each message, and is taken up again.
 
-`python -m tests.world.kill_analysis FOLDER EVERY` kills a run at every EVERY-th moment, each time
+`python -m rca_tests.worlds.kill_analysis FOLDER EVERY` kills a run at every EVERY-th moment, each time
 on a copy of the begun suite, looks at what is left, and finishes it. Prints one line of JSON.
 """
 
@@ -16,7 +16,14 @@ from interlock.carriers.script import ScriptAgent, read_script
 from interlock.engine.circuit import HUMAN
 from interlock_rca.config import RcaConfig
 from interlock_rca.steps import F3, F4, F5
-from tests.world.analysis_world import CAUSE, OWN, AnalysisWorld, launch, make_failure, write_script
+from rca_tests.worlds.analysis_world import (
+    CAUSE,
+    OWN,
+    AnalysisWorld,
+    launch,
+    make_failure,
+    write_script,
+)
 from tests.world.kill_run import Death, copied, in_a_process_of_its_own
 
 ANCHOR = "Keel.weigh() gave 12 tons for an anchor of 3"

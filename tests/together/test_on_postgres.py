@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from delivery_tests.world.delivery_project import AGENT, lay_out
+from epic_tests.world.epic_project import DONE, WRITE, Project
 from interlock.journal.address import PostgresAddress
+from rca_tests.worlds.red_repository import KEY, TYPE, junit
 from tests.world.command_line import World
-from tests.world.delivery_project import AGENT, lay_out
-from tests.world.epic_project import DONE, WRITE, Project
-from tests.world.red_repository import KEY, TYPE, junit
 
 
 @pytest.fixture(autouse=True)

@@ -8,11 +8,11 @@ from pathlib import Path
 import httpx
 import pytest
 
+from rca_tests.worlds.red_repository import KEY, TYPE, junit, red
+from tests.together.test_uploads import XML, send, wait
 from tests.world.command_line import LIMIT, World
 from tests.world.git_repo import GitRepo
-from tests.world.red_repository import KEY, TYPE, junit, red
 from tests.world.serving import Served, served
-from web_tests.test_uploads import XML, send, wait
 
 EVIL = "<script>alert(1)</script><img src=x onerror=alert(2)>"
 

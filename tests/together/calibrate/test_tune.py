@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from calibrate_tests.cli.test_calibrate_run import put
 from rca_tests.calibration.seeds_form import scenario
+from tests.together.calibrate.test_calibrate_run import put
 from tests.world.command_line import World
 
 
