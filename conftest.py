@@ -21,6 +21,7 @@ from tests.world.postgres_server import make_database
 
 if TYPE_CHECKING:
     from interlock.journal.address import DatabaseAddress, PostgresAddress
+    from tests.world.command_line import World
 
 # `python3` in a plan or a script is this interpreter, not a version manager's slow shell script.
 os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
@@ -88,6 +89,16 @@ def on_both_databases(db: "DatabaseAddress", monkeypatch: pytest.MonkeyPatch) ->
     """Commands that name no database use a file in one try, and a server in another."""
     if not isinstance(db, Path):
         monkeypatch.setenv("INTERLOCK_DB", db.url)
+
+
+@pytest.fixture
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> "World":
+    """A folder of its own and the commands in it; nothing of this shell's settings reaches it."""
+    from tests.world.command_line import World
+
+    for name in ("INTERLOCK_DB", "INTERLOCK_PARALLEL"):
+        monkeypatch.delenv(name, raising=False)
+    return World(tmp_path)
 
 
 @pytest.hookimpl(tryfirst=True)

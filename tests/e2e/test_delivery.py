@@ -3,9 +3,10 @@
 import json
 import sys
 
-from delivery_tests.world.delivery_world import TEST, git, plan, task
+from delivery_tests.world.delivery_world import TEST, plan, task
 from tests.e2e.project import Project
 from tests.world.agent_cli import Claude, living
+from tests.world.git_repo import git
 from tests.world.models.script import Answer, Asked, Call, Says
 
 JUDGE = """\

@@ -6,9 +6,9 @@ The model is ours and says what a test wants; it decides by which session asks i
 import json
 from typing import Any
 
-from delivery_tests.world.delivery_world import git
 from tests.e2e.project import Project
 from tests.world.agent_cli import Claude, living
+from tests.world.git_repo import git
 from tests.world.models.script import Answer, Asked, Call, Says
 
 EPIC = "# Epic 3: Boats\n\n## Story 3.1: Login\n## Story 3.2: Logout\n"

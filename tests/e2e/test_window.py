@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from kernel_tests.cli.test_run import APPROVED
 from rca_tests.worlds.red_repository import KEY, TYPE, junit
 from tests.world.agent_cli import BIN
 from tests.world.change import CHANGE
-from tests.world.command_line import World
+from tests.world.command_line import APPROVED, World
 from tests.world.serving import Served, served
 
 if TYPE_CHECKING:

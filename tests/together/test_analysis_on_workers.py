@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from cluster_tests.test_worker import started
-from delivery_tests.world.delivery_world import git
 from interlock.journal.address import PostgresAddress
 from rca_tests.worlds.rca_oracle import PLAIN
 from rca_tests.worlds.red_repository import KEY, junit
 from tests.world.command_line import World
+from tests.world.git_repo import git
 from tests.world.processes import hear
 
 AGENT = """\

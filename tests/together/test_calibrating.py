@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from kernel_tests.carriers.pull.pulling import use, work_off, worker
 from tests.together.calibrate.test_calibrate_batch import TABLE
 from tests.together.calibrate.test_calibrate_run import put
 from tests.world.command_line import World, ended
+from tests.world.pulling import use, work_off, worker
 
 
 @pytest.fixture

@@ -9,13 +9,13 @@ import pytest
 
 from cluster_tests.test_worker import started
 from delivery_tests.world.delivery_project import lay_out
-from delivery_tests.world.delivery_world import git
 from interlock.carriers.contract import Ask, PushedWork, Reply
 from interlock.journal.address import PostgresAddress
 from interlock.system.errors import SourceError
 from interlock_delivery.worktrees.remote import TreeExchange
 from interlock_delivery.worktrees.tree import TaskTree
 from tests.world.command_line import World
+from tests.world.git_repo import git
 from tests.world.places import ROOT
 from tests.world.processes import hear
 

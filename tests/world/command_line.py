@@ -8,16 +8,17 @@ import io
 import json
 import os
 import re
+import sqlite3
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
 from contextlib import chdir, redirect_stderr, redirect_stdout
+from importlib import metadata
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from interlock.cli.app import main
-from interlock_rca.cli.by_hand import main as asterisk
 
 COMMAND = (sys.executable, "-m", "interlock")
 LIMIT = 180.0
@@ -67,7 +68,7 @@ class World:
 
     def hand(self, *words: str) -> CliResult:
         """The command `asterisk` in this process."""
-        return without_error(self._say(asterisk, "asterisk", *words))
+        return without_error(self._say(_find_asterisk(), "asterisk", *words))
 
     def _say(self, command: Callable[[], None], *words: str) -> CliResult:
         out, err = _paper(), _paper()
@@ -152,3 +153,50 @@ def plain(text: str) -> str:
     text = re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", "TIME", text)
     text = re.sub(r"process \d+ on \S+", "process PID on HOST", text)
     return re.sub(r"\b\d+\.\d s\b", "SECONDS s", text)
+
+
+APPROVED = """\
+"*":
+  draft: {answer: {text: fine}}
+  review: {answer: {score: 0.9, risky: false, remarks: []}}
+  publish: {answer: {}}
+"""
+
+
+def read_all(master: int) -> str:
+    """All that is drawn until the last writer is gone."""
+    parts = []
+    while True:
+        try:
+            part = os.read(master, 65536)
+        except OSError:
+            break
+        if not part:
+            break
+        parts.append(part)
+    os.close(master)
+    return b"".join(parts).decode()
+
+
+def decisions(world: World) -> int:
+    return _count(world.db, "journal")
+
+
+def dispatches(world: World) -> int:
+    return _count(world.db, "dispatches")
+
+
+def _count(db: Path, table: str) -> int:
+    if not db.exists():
+        return 0
+    connection = sqlite3.connect(f"file:{db}?mode=ro", uri=True)
+    try:
+        return int(connection.execute(f"select count(*) from {table}").fetchone()[0])
+    finally:
+        connection.close()
+
+
+def _find_asterisk() -> Callable[[], None]:
+    (entry,) = metadata.entry_points(group="console_scripts", name="asterisk")
+    found: Callable[[], None] = entry.load()
+    return found

@@ -94,3 +94,21 @@ class GitRepo:
         made = GitRepo.__new__(GitRepo)
         made.folder, made._clock = folder, self._clock
         return made
+
+
+GIT = {
+    "GIT_CONFIG_GLOBAL": os.devnull,
+    "GIT_CONFIG_SYSTEM": os.devnull,
+    "GIT_AUTHOR_NAME": "ann",
+    "GIT_AUTHOR_EMAIL": "ann@example.org",
+    "GIT_COMMITTER_NAME": "ann",
+    "GIT_COMMITTER_EMAIL": "ann@example.org",
+}
+
+
+def git(folder: Path, *words: str) -> str:
+    around = {"PATH": os.environ["PATH"], "HOME": "/none", **GIT}
+    done = subprocess.run(
+        ["git", *words], cwd=folder, env=around, check=True, capture_output=True, text=True
+    )
+    return done.stdout.strip()

@@ -2,7 +2,10 @@
 
 from pathlib import Path
 
-from interlock.journal.schema import TableSet
+from interlock.journal.address import DatabaseAddress
+from interlock.journal.connection import transaction
+from interlock.journal.database import open_writer
+from interlock.journal.schema import TableSet, bring_up_to_date
 
 FIRST = """\
 CREATE TABLE harbours (name TEXT NOT NULL, PRIMARY KEY (name));
@@ -35,3 +38,12 @@ def write_tables(folder: Path, version: int) -> TableSet:
         (folder / "migrations" / "0002.sql").write_text(MIGRATE.format(number="INTEGER"))
         (folder / "migrations" / "0002_postgres.sql").write_text(MIGRATE_POSTGRES)
     return TableSet("tides", folder)
+
+
+def begin(folder: Path, db: DatabaseAddress) -> None:
+    """A journal with the feature's tables at their first version, and some rows."""
+    with open_writer(db) as connection:
+        bring_up_to_date(connection, db, [write_tables(folder, 1)])
+        with transaction(connection) as raw:
+            for statement in ROWS:
+                raw.execute(statement)

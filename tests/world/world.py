@@ -38,7 +38,12 @@ from interlock.journal.usage import (
     sum_day_usage,
     sum_role_usage,
 )
-from interlock.runtime.application import CaseHooks, DefaultHooks
+from interlock.runtime.application import (
+    CaseHooks,
+    DefaultHooks,
+    find_application,
+    list_applications,
+)
 from interlock.runtime.budget import (
     BUDGET_INQUIRY,
     BudgetLimits,
@@ -50,7 +55,6 @@ from interlock.runtime.budget import (
 from interlock.runtime.loop import RunLoop
 from interlock.runtime.terms import RunCounts, RunTerms
 from interlock.system.time import Day
-from interlock_rca.knowledge.audit import KNOWLEDGE_RULES
 from tests.world.clock import FakeClock, drive
 from tests.world.sample_circuit import GOOD_SCRIPT, PAPER
 
@@ -216,8 +220,9 @@ class World:
             return compute_digest(connection, run_id)
 
     def faults(self) -> list[Fault]:
+        rules = {name: find_application(name).audits for name in list_applications()}
         with self.reading() as connection:
-            return audit(connection, self.circuit_of, {"knowledge": KNOWLEDGE_RULES})
+            return audit(connection, self.circuit_of, rules)
 
     def rows(self, query: str) -> list[tuple[object, ...]]:
         with self.reading() as connection:

@@ -6,11 +6,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from delivery_tests.world.delivery_world import git
 from interlock.carriers.contract import Ask, Checkout, ExecutionContext, Reply
 from interlock.system.errors import SourceError, UsageError
 from interlock.system.git_remote import check_remote, fetch_commit
 from interlock_cluster.worker.checkout import CheckoutStore
+from tests.world.git_repo import git
 
 PUSH = "refs/interlock/w-1/1/7"
 

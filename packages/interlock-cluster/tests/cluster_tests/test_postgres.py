@@ -25,7 +25,6 @@ from interlock.system.errors import NoDatabaseError, StoreError, UsageError
 from interlock_cluster import postgres
 from interlock_cluster.checks import check_cluster
 from interlock_cluster.postgres import server_connection
-from rca_tests.worlds.suite_database import Inquiry, failed, investigated, launched, triaged
 from tests.world.pooler import run_pooler
 from tests.world.postgres_server import Server, administer, locate, make_database, run_server
 from tests.world.world import World
@@ -154,16 +153,6 @@ def test_what_is_committed_is_on_disk_whatever_the_server_prefers(
         server.begin()
         assert server.execute("show synchronous_commit").fetchone() == ("on",)
         server.rollback()
-
-
-def test_an_analysis_learns_on_postgresql(tmp_path: Path, postgres: PostgresAddress) -> None:
-    inquiry = Inquiry(tmp_path, postgres)
-    inquiry.open(launched(failed("a", "f1", bands=(1, -(2**62))), failed("b", "f1", bands=(1,))))
-    inquiry.effect(1, triaged(), investigated(1))
-    inquiry.effect(2, triaged(), investigated(1))
-    assert inquiry.one("select occurrence_count from symptoms") == 2
-    assert inquiry.rows("select band from symptom_bands order by 1") == [(-(2**62),), (1,)]
-    assert inquiry.faults() == []
 
 
 def test_behind_a_pooler_nothing_is_prepared(tmp_path: Path, postgres: PostgresAddress) -> None:

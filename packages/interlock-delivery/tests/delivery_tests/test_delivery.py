@@ -7,16 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from delivery_tests.world.delivery_world import (
-    DeliveryWorld,
-    develop,
-    git,
-    plan,
-    ready,
-    review,
-    task,
-)
+from delivery_tests.world.delivery_world import DeliveryWorld, develop, plan, ready, review, task
 from interlock.carriers.contract import Ask
+from tests.world.git_repo import git
 
 HAPPY = ["prepared", "written", "checked", "reviewed", "audited", "proven", "merged"]
 

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 from delivery_tests.world.deliver_process import Delivering
-from delivery_tests.world.delivery_world import git
+from tests.world.git_repo import git
 from tests.world.places import ROOT
 
 EXAMPLE = ROOT / "examples" / "delivery"

@@ -7,10 +7,11 @@ import pytest
 
 from delivery_tests.test_rework import in_turn, says
 from delivery_tests.world import messages
-from delivery_tests.world.delivery_world import Agent, DeliveryWorld, develop, git, plan, task
+from delivery_tests.world.delivery_world import Agent, DeliveryWorld, develop, plan, task
 from interlock.carriers.contract import Ask
 from interlock_delivery.config import DeliverySettings
 from interlock_delivery.task_context import ExpertFiles, is_expert_name
+from tests.world.git_repo import git
 
 SHORT = "You know numbers."
 TEXT = "---\nname: maths\ndomain: numbers\n---\n" + "You know all about numbers. " * 8

@@ -7,16 +7,9 @@ import pytest
 
 from delivery_tests.test_rework import in_turn, says
 from delivery_tests.world import messages
-from delivery_tests.world.delivery_world import (
-    DeliveryWorld,
-    audit,
-    develop,
-    git,
-    plan,
-    review,
-    task,
-)
+from delivery_tests.world.delivery_world import DeliveryWorld, audit, develop, plan, review, task
 from interlock.carriers.contract import Ask
+from tests.world.git_repo import git
 
 
 def own_file(ask: Ask, folder: Path) -> str:

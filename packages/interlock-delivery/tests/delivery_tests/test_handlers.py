@@ -11,12 +11,12 @@ from delivery_tests.world.delivery_world import (
     DeliveryWorld,
     audit,
     develop,
-    git,
     plan,
     review,
     task,
 )
 from interlock.carriers.contract import Ask
+from tests.world.git_repo import git
 
 EMPTIED = TEST.replace("self.assertEqual(calc.add(1, 2), 3)", "calc.add(1, 2)")
 

@@ -10,8 +10,9 @@ import pytest
 
 from delivery_tests.world import delivery_agent
 from delivery_tests.world.deliver_process import Delivering
-from delivery_tests.world.delivery_world import TEST, git, plan, task
+from delivery_tests.world.delivery_world import TEST, plan, task
 from tests.soak import again
+from tests.world.git_repo import git
 
 TASKS = {"one": "none", "two": "none", "three": "one", "four": "two, three"}
 STEPS = ("PREPARE", "IMPLEMENT", "CHECK", "REVIEW", "AUDIT", "PROVE", "MERGE")

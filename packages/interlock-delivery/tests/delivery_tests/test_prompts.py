@@ -37,7 +37,7 @@ from interlock_delivery.checks.records import Check, Environment
 from interlock_delivery.parameters import BLOCKS, LARGEST, NAMES
 from interlock_delivery.plan.plan import Task
 from interlock_delivery.task_context import Expert, Point, TaskContext
-from kernel_tests.runtime.test_fence import HOSTILE
+from tests.world.hostile import HOSTILE
 from tests.world.places import ROOT
 
 CANARY = "qzcanaryzq"

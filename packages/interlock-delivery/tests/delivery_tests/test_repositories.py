@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from delivery_tests.world.delivery_world import DeliveryWorld, develop, git, plan, ready, task
+from delivery_tests.world.delivery_world import DeliveryWorld, develop, plan, ready, task
 from interlock.carriers.contract import Ask
 from interlock.system.errors import InterlockError, SourceError
 from interlock_delivery.config import DeliverySettings
+from tests.world.git_repo import git
 
 
 def test_a_dirty_repository_is_told_and_not_touched(tmp_path: Path) -> None:

@@ -16,11 +16,9 @@ from interlock_rca.prompt_data.groups import CLOCK_PLANE_NOTE
 from interlock_rca.prompt_data.subject import PARAMETER_NAMES, PromptLimits
 from interlock_rca.records import Checkout, Failure, Launch, PriorKnowledge, Sibling
 from interlock_rca.steps import FAMILIES
-from kernel_tests.runtime.test_fence import HOSTILE
 from rca_tests.world import (
     ANSWERS,
     BARE,
-    FENCE,
     HISTORY,
     INVESTIGATE,
     PROMPTS,
@@ -28,10 +26,10 @@ from rca_tests.world import (
     SHORTS,
     case_at,
     made,
-    outside,
     rendered,
     template,
 )
+from tests.world.hostile import FENCE, HOSTILE, outside
 
 CANARY = "qzcanaryzq"
 CONTEXT: dict[str, Any] = {

@@ -23,8 +23,8 @@ from interlock_rca.records import (
 )
 from interlock_rca.steps import FAMILIES, StepFamily
 from interlock_rca.taxonomy import TAXONOMY
+from tests.world.hostile import FENCE
 
-FENCE = "5e1fc0ffee42"
 PROMPTS = Path(str(rca.__file__)).parent / "prompts"
 SHORTS = [family.short for family in FAMILIES]
 
@@ -227,21 +227,3 @@ def rendered(short: str, facts: dict[str, Any], case: Case | None = None) -> str
     loops = case.loops if case else {}
     known = {"loops": loops, "thresholds": THRESHOLDS, **made(short, facts, case)}
     return prompts._render_with_jinja(template(short), known, family(short).step)
-
-
-def outside(text: str, mark: str = FENCE) -> str:
-    """What stands outside all fences; a fence that is not closed, or is opened twice, is an
-    error."""
-    kept: list[str] = []
-    inside = False
-    for line in text.split("\n"):
-        if line.startswith(f"--- data {mark}: "):
-            assert not inside, "a fence inside a fence"
-            inside = True
-        elif line == f"--- end {mark} ---":
-            assert inside, "a fence ends that never began"
-            inside = False
-        elif not inside:
-            kept.append(line)
-    assert not inside, "a fence is not closed"
-    return "\n".join(kept)

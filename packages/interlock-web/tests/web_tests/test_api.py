@@ -13,11 +13,10 @@ import pytest
 
 from interlock.journal.schema import MOVED, MOVING
 from interlock_web.api.limits import BURST_SECONDS, RateLimiter
-from kernel_tests.carriers.pull.test_worker import SURE, start
-from kernel_tests.cli.test_run import APPROVED
 from tests.world import triage
 from tests.world.change import CHANGE
-from tests.world.command_line import LIMIT, World, ended
+from tests.world.command_line import APPROVED, LIMIT, World, ended
+from tests.world.pulling import SURE, start
 from tests.world.serving import Served, served
 from web_tests.test_tokens import make_token
 

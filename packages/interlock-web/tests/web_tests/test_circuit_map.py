@@ -8,9 +8,9 @@ from hypothesis import given
 from interlock.engine.circuit import ANY, BACK, Circuit
 from interlock.engine.circuit_file import CircuitSource, read_circuit
 from interlock_web.circuit_map import map_circuit
-from kernel_tests.engine.circuits import press
-from kernel_tests.engine.generated import circuits
 from tests.circuits.behaviour_tables import SHIPPED
+from tests.world.circuits import press
+from tests.world.generated_circuits import circuits
 
 
 def check(circuit: Circuit) -> None:

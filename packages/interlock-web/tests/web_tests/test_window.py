@@ -15,9 +15,8 @@ from interlock.journal.address import PostgresAddress
 from interlock.journal.database import open_writer
 from interlock.journal.runs import NewCase, begin_run
 from interlock.runtime.circuits import Bundle
-from kernel_tests.cli.test_run import APPROVED
 from tests.world.change import CHANGE
-from tests.world.command_line import LIMIT, World, until
+from tests.world.command_line import APPROVED, LIMIT, World, until
 from tests.world.serving import TOKEN, Served, served
 
 RUN = ("run", CHANGE, "--cases", "cases.jsonl", "--agent", "script:crew.yaml")

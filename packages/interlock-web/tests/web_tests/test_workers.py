@@ -10,11 +10,22 @@ import httpx
 import pytest
 from mcp.shared.exceptions import MCPError
 
-from kernel_tests.carriers.pull.pulling import BEFORE, NOW, submit, take, use, work_off, worker
-from kernel_tests.carriers.pull.test_worker import RUN, SURE, refusals, start
 from tests.soak import again
 from tests.world import triage
 from tests.world.command_line import LIMIT, World, ended
+from tests.world.pulling import (
+    BEFORE,
+    NOW,
+    RUN,
+    SURE,
+    refusals,
+    start,
+    submit,
+    take,
+    use,
+    work_off,
+    worker,
+)
 from tests.world.serving import TOKEN, Served, killed_at_work, remote, served
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from delivery_tests.world.delivery_project import AGENT, lay_out
-from delivery_tests.world.delivery_world import git
 from tests.world.command_line import COMMAND, LIMIT, World, ended, until
+from tests.world.git_repo import git
 
 RUN = ("deliver", "plan.md", "--agent", AGENT)
 

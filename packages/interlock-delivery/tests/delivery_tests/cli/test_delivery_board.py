@@ -17,8 +17,7 @@ from interlock.engine.schedule import Spent
 from interlock.runtime.terms import RunCounts
 from interlock_delivery.cli.board import format_age, render_board
 from interlock_delivery.report.board import Board, BoardQuestion, BoardRow
-from kernel_tests.cli.test_output import read_all
-from tests.world.command_line import COMMAND, LIMIT
+from tests.world.command_line import COMMAND, LIMIT, read_all
 
 
 def row(task_id: str, **more: object) -> BoardRow:

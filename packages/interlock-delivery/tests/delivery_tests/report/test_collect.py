@@ -5,7 +5,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from delivery_tests.world.delivery_world import DeliveryWorld, develop, git, plan, ready, task
+from delivery_tests.world.delivery_world import DeliveryWorld, develop, plan, ready, task
 from interlock.carriers.contract import Ask
 from interlock.engine.circuit import Circuit
 from interlock.journal.database import open_reader
@@ -15,6 +15,7 @@ from interlock_delivery.config import DeliveryConfig
 from interlock_delivery.report.board import Board, BoardReader
 from interlock_delivery.report.collect import ReportCollector, list_answer_commands
 from interlock_delivery.report.records import DeliveryReport, TaskReport
+from tests.world.git_repo import git
 
 
 def circuit() -> Circuit:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import psutil
 
-from delivery_tests.world.delivery_world import git
+from tests.world.git_repo import git
 from tests.world.places import PYTHONPATH
 
 GIVE_UP = 120.0

@@ -3,8 +3,9 @@
 import shutil
 from pathlib import Path
 
-from delivery_tests.world.delivery_world import git, plan, task
+from delivery_tests.world.delivery_world import plan, task
 from tests.world.command_line import World
+from tests.world.git_repo import git
 
 AGENT = "exec:python3 workers.py"
 IGNORED = "__pycache__/\nworkers.py\n"

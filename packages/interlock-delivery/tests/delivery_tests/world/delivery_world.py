@@ -2,8 +2,6 @@
 
 import asyncio
 import hashlib
-import os
-import subprocess
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -39,6 +37,7 @@ from interlock_delivery.config import DeliveryConfig, DeliverySettings
 from interlock_delivery.hooks import DeliveryHooks
 from interlock_delivery.plan.watch import build_cases, load_usable_plan
 from interlock_delivery.steps import PROGRAMS
+from tests.world.git_repo import git
 
 Agent = Callable[[Ask, Path], str]
 """What an agent says, after what it did in its folder."""
@@ -121,22 +120,6 @@ main()
 '''
 RUN_TESTS = "python3 -SB run_tests.py"
 """The check of most plans: a seventh of what `python3 -m unittest` takes."""
-GIT = {
-    "GIT_CONFIG_GLOBAL": os.devnull,
-    "GIT_CONFIG_SYSTEM": os.devnull,
-    "GIT_AUTHOR_NAME": "ann",
-    "GIT_AUTHOR_EMAIL": "ann@example.org",
-    "GIT_COMMITTER_NAME": "ann",
-    "GIT_COMMITTER_EMAIL": "ann@example.org",
-}
-
-
-def git(folder: Path, *words: str) -> str:
-    around = {"PATH": os.environ["PATH"], "HOME": "/none", **GIT}
-    done = subprocess.run(
-        ["git", *words], cwd=folder, env=around, check=True, capture_output=True, text=True
-    )
-    return done.stdout.strip()
 
 
 def task(name: str, after: str = "none", files: str = "", criteria: str = "") -> str:

@@ -1,4 +1,4 @@
-"""`python -m epic_tests.world.checkpoint_writer HOW FOLDER [N [EPIC]]`: writes under hard conditions.
+"""Writes checkpoints under hard conditions: `checkpoint_writer HOW FOLDER [N [EPIC]]`.
 
 count: N writes that each add 1. deaths: a write that is killed before each line, again and again.
 full: a write on a disk where no file grows past N bytes. powerless: one without root's powers.

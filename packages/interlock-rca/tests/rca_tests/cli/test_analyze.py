@@ -16,7 +16,6 @@ from interlock.journal.database import hold_writer_lock
 from interlock_rca.cli.analyze import shorten_waiting_lines
 from interlock_rca.demo.world import DemoWorld as Demo
 from interlock_rca.report.document import Document
-from kernel_tests.cli.test_run import decisions
 from rca_tests.worlds.rca_oracle import PLAIN, walks
 from rca_tests.worlds.red_repository import (
     CAUSE,
@@ -32,7 +31,7 @@ from rca_tests.worlds.red_repository import (
     junit,
 )
 from rca_tests.worlds.reportportal import PROJECT, TOKEN, a_portal, an_item
-from tests.world.command_line import COMMAND, LIMIT, CliResult, World, until
+from tests.world.command_line import COMMAND, LIMIT, CliResult, World, decisions, until
 
 REPORT = ("report.html", "report.md", "report.json", "regression-report.md")
 NO_REPOS = "No history is known"

@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from kernel_tests.cli.test_run import decisions
 from rca_tests.worlds.rca_oracle import CAUSE, PLAIN, USUAL, Answers, Journey, walks
 from rca_tests.worlds.red_repository import (
     APPROVE,
@@ -33,7 +32,7 @@ from rca_tests.worlds.red_repository import (
     red,
 )
 from tests.soak import again
-from tests.world.command_line import CliResult, World, until
+from tests.world.command_line import CliResult, World, decisions, until
 
 WATCHER = str(Path(__file__).with_name("table_watcher.py"))
 SURE = {**CAUSE, "evidence_refs": ["log:1"]}

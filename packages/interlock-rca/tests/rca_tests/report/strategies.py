@@ -10,7 +10,8 @@ from interlock_rca.records import (
     FindingStep,
     Suspect,
 )
-from rca_tests.worlds.findings import HOSTILE, LINKS
+from rca_tests.worlds.findings import HOSTILE
+from tests.world.hostile import LINKS
 
 texts = st.one_of(st.text(max_size=30), st.sampled_from(HOSTILE[:-1]))
 times = st.sampled_from(

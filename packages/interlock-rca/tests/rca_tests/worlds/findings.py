@@ -21,6 +21,7 @@ from interlock_rca.records import (
     Repo,
     Suspect,
 )
+from tests.world.hostile import LINKS
 
 SHOP = Repo(
     name="lantern-shop",
@@ -448,20 +449,6 @@ HOSTILE = (
     "漢字かな交じり文のテスト名 👩‍💻 e\u0301",
     "",
     "x" * 30_000,
-)
-LINKS = (
-    "javascript:alert(1)",
-    "javascript://evil.example/%0aalert(1)",
-    "JaVaScRiPt:alert(1)",
-    "data:text/html,<script>alert(1)</script>",
-    "//evil.example/x",
-    "https://user:secret@evil.example/x",
-    'https://evil.example/"onclick="alert(1)',
-    "https://evil.example/\nx",
-    "vbscript:x",
-    "file:///etc/passwd",
-    "http://[::1",
-    "https://",
 )
 
 

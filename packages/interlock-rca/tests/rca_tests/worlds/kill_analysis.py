@@ -1,7 +1,6 @@
 """An investigation that dies before each statement and each message, and is taken up again.
 
-`python -m rca_tests.worlds.kill_analysis FOLDER EVERY` kills a run at every EVERY-th moment, each time
-on a copy of the begun suite, looks at what is left, and finishes it. Prints one line of JSON.
+`python -m rca_tests.worlds.kill_analysis FOLDER EVERY` kills a run at every EVERY-th moment.
 """
 
 import shutil

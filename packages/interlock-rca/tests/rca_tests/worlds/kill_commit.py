@@ -1,4 +1,4 @@
-"""`python -m rca_tests.worlds.kill_commit FOLDER`: a batch of decisions and effects that dies all over.
+"""`python -m rca_tests.worlds.kill_commit FOLDER`: a batch of decisions that dies all over.
 
 The process is killed before each statement that SQLite runs for it, commit included, each time on a
 copy of the database. What is left must be all of the batch or nothing. Prints one line of JSON.

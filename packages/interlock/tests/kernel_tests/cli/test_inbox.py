@@ -5,9 +5,8 @@ import json
 import pytest
 
 from interlock.journal.mailbox import Mailbox
-from kernel_tests.cli.test_run import APPROVED
 from tests.world.change import CHANGE
-from tests.world.command_line import CliResult, World
+from tests.world.command_line import APPROVED, CliResult, World
 
 RUN = ("run", CHANGE, "--cases", "cases.jsonl", "--agent", "script:crew.yaml")
 INBOX = """\

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from kernel_tests.cli.test_inbox import RUN
-from kernel_tests.cli.test_run import APPROVED
-from tests.world.command_line import World
+from tests.world.command_line import APPROVED, World
 
 NOBODY, GROUP = 65534, 54321
 """A user who owns nothing, and a group that nobody else is in."""

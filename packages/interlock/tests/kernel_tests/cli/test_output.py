@@ -4,7 +4,7 @@ import os
 import subprocess
 
 from tests.world import triage
-from tests.world.command_line import COMMAND, LIMIT, CliResult, World, plain
+from tests.world.command_line import COMMAND, LIMIT, CliResult, World, plain, read_all
 
 
 def test_a_terminal_gets_a_bar_and_stdout_only_the_result(world: World) -> None:
@@ -41,18 +41,3 @@ def test_elsewhere_only_the_budget_is_spoken_of_once(world: World) -> None:
         ),
         "86% of the budget's dispatches is spent\n",
     )
-
-
-def read_all(master: int) -> str:
-    """All that is drawn until the last writer is gone."""
-    parts = []
-    while True:
-        try:
-            part = os.read(master, 65536)
-        except OSError:
-            break
-        if not part:
-            break
-        parts.append(part)
-    os.close(master)
-    return b"".join(parts).decode()

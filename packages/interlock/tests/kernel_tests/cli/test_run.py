@@ -1,7 +1,6 @@
 """run, resume and stop: what they say, how they leave, what they leave behind."""
 
 import signal
-import sqlite3
 import sys
 from pathlib import Path
 
@@ -9,16 +8,10 @@ import pytest
 
 from tests.world import triage
 from tests.world.change import CHANGE
-from tests.world.command_line import CliResult, World, ended, until
+from tests.world.command_line import APPROVED, CliResult, World, dispatches, ended, until
 
 SLEEPER = f"exec:{sys.executable} {Path(__file__).with_name('silent_agent.py')}"
 """An agent that never answers."""
-APPROVED = """\
-"*":
-  draft: {answer: {text: fine}}
-  review: {answer: {score: 0.9, risky: false, remarks: []}}
-  publish: {answer: {}}
-"""
 
 
 def test_a_run_says_how_it_ended_and_what_to_do_next(world: World) -> None:
@@ -205,24 +198,6 @@ def _pending(pid: int) -> int:
     status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
     found = dict(line.split(":", 1) for line in status.splitlines())
     return int(found["SigPnd"], 16) | int(found["ShdPnd"], 16)
-
-
-def decisions(world: World) -> int:
-    return _count(world.db, "journal")
-
-
-def dispatches(world: World) -> int:
-    return _count(world.db, "dispatches")
-
-
-def _count(db: Path, table: str) -> int:
-    if not db.exists():
-        return 0
-    connection = sqlite3.connect(f"file:{db}?mode=ro", uri=True)
-    try:
-        return int(connection.execute(f"select count(*) from {table}").fetchone()[0])
-    finally:
-        connection.close()
 
 
 def test_started_again_a_run_keeps_its_agents_slots_and_limits(world: World) -> None:

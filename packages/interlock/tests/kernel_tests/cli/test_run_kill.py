@@ -12,9 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from kernel_tests.cli.test_run import decisions
 from tests.world.change import CHANGE
-from tests.world.command_line import COMMAND, LIMIT, World, until
+from tests.world.command_line import COMMAND, LIMIT, World, decisions, until
 
 KILLS = int(os.environ.get("INTERLOCK_KILLS", "10"))
 CASES = max(20, KILLS)

@@ -2,9 +2,9 @@
 
 import signal
 
-from kernel_tests.cli.test_run import SLEEPER, decisions, dispatches
+from kernel_tests.cli.test_run import SLEEPER
 from tests.world import triage
-from tests.world.command_line import World, ended, until
+from tests.world.command_line import World, decisions, dispatches, ended, until
 
 WAITS = "stopping: waiting for {} out; ask again to end at once, nothing is lost\n"
 LOOK = "'interlock status 1' shows which cases need a look\n"

@@ -14,8 +14,8 @@ from interlock.engine.verify import verify
 from interlock.engine.verify.cells import OutcomeTable
 from interlock.engine.verify.domains import place_values
 from interlock.system.errors import StateError
-from kernel_tests.engine.circuits import one_step, press
-from kernel_tests.engine.generated import ANSWER_GUARDS, circuits, signals
+from tests.world.circuits import one_step, press
+from tests.world.generated_circuits import ANSWER_GUARDS, circuits, signals
 
 Answer = tuple[str, dict[str, Any]]
 GOOD = {"score": 0.9, "verdict": "pass", "doubts": [], "rank": None}

@@ -7,7 +7,7 @@ from interlock.engine.circuit import FAILURES
 from interlock.engine.circuit_file import build_circuit_schema, read_circuit
 from interlock.system.errors import CircuitError
 from interlock.system.yaml_text import read_yaml
-from kernel_tests.engine.circuits import SOUND, changed, press
+from tests.world.circuits import SOUND, changed, press
 
 
 def test_a_circuit_is_read_whole() -> None:

@@ -2,7 +2,7 @@
 
 from interlock.engine.circuit_file import read_circuit
 from interlock.engine.draw import draw, draw_text, escape_mermaid
-from kernel_tests.engine.circuits import press
+from tests.world.circuits import press
 
 SMALL = """\
 circuit: small

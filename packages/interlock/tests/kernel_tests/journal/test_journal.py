@@ -36,7 +36,7 @@ from interlock.journal.journal import (
 )
 from interlock.journal.runs import NewCase, begin_run, load_cases
 from interlock.system.errors import StoreError
-from kernel_tests.engine.generated import circuits, signals
+from tests.world.generated_circuits import circuits, signals
 from tests.world.world import World
 
 TABLES = ("blobs", "cases", "dispatches", "journal", "questions", "refusals", "runs")

@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,11 +21,10 @@ from interlock.journal.connection import (
 )
 from interlock.journal.database import open_reader, open_writer
 from interlock.journal.schema import TableSet, bring_up_to_date, list_table_sets, read_versions
-from interlock.system.errors import StateError, StoreError
-from interlock_cluster import postgres
-from interlock_cluster.move import copy_rows, find_differences
+from interlock.journal.server import load_driver
+from interlock.system.errors import StoreError
 from tests.world.places import ROOT
-from tests.world.tide_tables import ROWS, write_tables
+from tests.world.tide_tables import begin, write_tables
 
 IGNORED = r"--.*|create sequence.*?;|without rowid|with \(fillfactor = \d+\)|default \S+|[\"]"
 KINDS = {"bytea": "blob", "bigserial": "integer", "bigint": "integer"}
@@ -46,7 +46,7 @@ def test_both_databases_have_the_same_tables(tables: TableSet) -> None:
 
 
 def describe(connection: Connection) -> list[TableColumns]:
-    driver = postgres if find_server(connection.raw) else sqlite
+    driver: Any = load_driver() if find_server(connection.raw) else sqlite
     names = driver.find_tables(connection)
     return [driver.describe_table(connection, name) for name in names]
 
@@ -60,15 +60,6 @@ def test_the_catalogs_of_both_databases_say_the_same(
         assert found["symptom_rca"].refers_to == {"symptoms", "rcas", "cases"}
         assert found["worked"].keys == ("day", "run_id", "role")
         assert found["worked"].texts == {"day", "role"}
-
-
-def begin(folder: Path, db: DatabaseAddress) -> None:
-    """A journal with the feature's tables at their first version, and some rows."""
-    with open_writer(db) as connection:
-        bring_up_to_date(connection, db, [write_tables(folder, 1)])
-        with transaction(connection) as raw:
-            for statement in ROWS:
-                raw.execute(statement)
 
 
 def test_a_feature_that_comes_later_gets_its_tables(tmp_path: Path, db: DatabaseAddress) -> None:
@@ -134,20 +125,6 @@ def test_tables_of_a_newer_feature_are_refused(tmp_path: Path, db: DatabaseAddre
         bring_up_to_date(connection, db, [newer])
         with pytest.raises(StoreError, match="its tides tables have version 2"):
             bring_up_to_date(connection, db, [write_tables(tmp_path / "tides", 1)])
-
-
-def test_a_move_loses_no_table_that_the_target_lacks(
-    tmp_path: Path, postgres: PostgresAddress
-) -> None:
-    begin(tmp_path / "tides", tmp_path / "i.db")
-    with open_writer(tmp_path / "i.db") as source, open_writer(postgres) as target:
-        with pytest.raises(StateError, match="the target lacks the table 'harbours'"):
-            copy_rows(source, target, lambda _line: None)
-        bring_up_to_date(target, postgres, [write_tables(tmp_path / "tides", 1)])
-        copy_rows(source, target, lambda _line: None)
-        assert find_differences(source, target) == []
-        found = raw_connection(target).execute("select harbour, at from tides").fetchall()
-        assert found == [("Brest", 3)]
 
 
 def test_killed_while_it_migrates_it_is_done_or_not_begun(

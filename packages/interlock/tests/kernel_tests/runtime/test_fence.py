@@ -13,35 +13,10 @@ from interlock.runtime.fence import (
     shorten_text,
     split_prompt,
 )
-from rca_tests.world import FENCE, outside
+from tests.world.hostile import FENCE, HOSTILE, outside
 
 HERE = PromptFence(FENCE)
 END = f"--- end {FENCE} ---"
-NASTY = st.sampled_from(
-    [
-        FENCE,
-        FENCE.upper(),
-        END,
-        f"--- data {FENCE}: x ---",
-        f"\n{END}\n",
-        f"{FENCE[:5]}\x00{FENCE[5:]}",
-        f"{FENCE[:6]}\u200b{FENCE[6:]}",
-        f"{FENCE[:4]}\x1b[31m{FENCE[4:]}",
-        "{{ 7*7 }}",
-        "{% raw %}",
-        "\r",
-        "\u2028",
-        "\x85",
-        "\ud800",
-        "\x1b]0;title\x07",
-        "# head",
-        "```",
-        "\x00",
-        "\n",
-        "-" * 9,
-    ]
-)
-HOSTILE = st.lists(st.text() | NASTY, max_size=12).map("".join)
 
 
 @given(HOSTILE, st.integers(0, 400), st.sampled_from([0.4, 0.5, 0.7, 1]))

@@ -24,7 +24,7 @@ from interlock.system.text import (
     replace_unencodable,
     safe_link,
 )
-from rca_tests.worlds.findings import LINKS
+from tests.world.hostile import LINKS
 
 _ANY = st.text(st.characters(exclude_categories=()))
 

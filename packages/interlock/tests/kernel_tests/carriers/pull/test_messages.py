@@ -10,8 +10,8 @@ import pytest
 
 from docs.pages.mcp_tools import tools_page
 from interlock.carriers.pull.messages import RESOURCE_TEMPLATES, TOOLS, Tool, list_tool_specs
-from kernel_tests.carriers.pull.pulling import BEFORE, NOW, worker
 from tests.world.command_line import LIMIT, World
+from tests.world.pulling import BEFORE, NOW, worker
 
 
 @pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)

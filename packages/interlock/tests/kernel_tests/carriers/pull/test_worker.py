@@ -1,55 +1,37 @@
 """Whole runs, worked by clients over real processes: who dies, who comes back, who is late."""
 
 import asyncio
-import json
 import signal
 import subprocess
-from collections import Counter
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from interlock.carriers.pull.offers import list_sessions
 from interlock.journal.address import PostgresAddress
-from kernel_tests.carriers.pull.pulling import (
+from tests.soak import again
+from tests.world import triage
+from tests.world.command_line import LIMIT, World, ended, until
+from tests.world.pulling import (
     BEFORE,
     NOW,
+    RUN,
+    SURE,
     kill_newest,
+    refusals,
+    start,
     submit,
     take,
     use,
     work_off,
     worker,
 )
-from rca_tests.worlds import red_repository as reds
-from tests.soak import again
-from tests.world import triage
-from tests.world.command_line import LIMIT, World, ended, until
-
-RUN = ("run", "triage", "--cases", "cases.jsonl", "--dispatch", "mcp", "--json")
-SURE = {"confidence": 0.9}
 
 
 @pytest.fixture
 def world(tmp_path: Path) -> World:
     return triage.lay_out(World(tmp_path))
-
-
-def start(world: World, *words: str) -> "subprocess.Popen[str]":
-    """A run that hands out work."""
-    process = world.start(*(words or RUN))
-    until(lambda: _opened(world) or process.poll() is not None, "the desk opens")
-    return process
-
-
-def _opened(world: World) -> bool:
-    return bool(list_sessions(world.db))
-
-
-def refusals(world: World) -> Counter[str]:
-    return Counter(world.say("status", "--json").json["refused_by_reason"])
 
 
 @pytest.mark.parametrize(
@@ -358,31 +340,6 @@ async def test_several_pieces_at_once_over_one_line(world: World) -> None:
         taken = await asyncio.gather(*(submit(one, each, SURE) for each in many))
         assert all(each["accepted"] for each in taken)
     assert ended(run).json["ends"] == {"kept": 8}
-
-
-@pytest.mark.parametrize("mode", [again(BEFORE), NOW])
-async def test_a_whole_suite_of_red_tests_by_two_workers(world: World, mode: str) -> None:
-    world.write("red.xml", reds.junit(reds.KEY, reds.KEY_TOO, reds.TYPE, reds.DISK))
-    run = start(
-        world,
-        *("analyze", "red.xml", "--dispatch", "mcp", "--review", "dispatch", "--json"),
-    )
-
-    def answer(work: dict[str, Any]) -> dict[str, Any]:
-        assert work["prompt"]
-        return dict(reds.PLAIN[work["step"]])
-
-    async with worker(world, mode) as one, worker(world, mode) as two:
-        done = await asyncio.gather(*(work_off(each, answer) for each in (one, two)))
-        report = await use(one, "report")
-    result = ended(run)
-    assert (result.code, result.json["status"]) == (0, "done"), result.err
-    assert report["circuit"] == "rca"
-    assert "Cart.total()" in report["markdown"]
-    steps = Counter(each["step"] for many in done for each in many)
-    assert steps[reds.F1] == 4
-    assert steps[reds.F3] < 4
-    assert json.loads((world.folder / "interlock-report/red/report.json").read_text())
 
 
 async def test_a_run_in_a_postgresql_database(world: World, postgres: PostgresAddress) -> None:

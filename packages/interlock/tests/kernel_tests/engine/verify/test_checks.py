@@ -9,7 +9,7 @@ import pytest
 from interlock.engine.circuit_file import CircuitSource, read_circuit
 from interlock.engine.expression import Scope, parse_expression
 from interlock.engine.verify import verify
-from kernel_tests.engine.circuits import (
+from tests.world.circuits import (
     HOPELESS,
     OTHERWISE,
     SOUND,

@@ -17,7 +17,7 @@ from interlock.engine.verify.domains import (
     place_values,
 )
 from interlock.engine.verify.names import Names
-from kernel_tests.engine.circuits import one_step
+from tests.world.circuits import one_step
 
 
 @pytest.mark.parametrize(

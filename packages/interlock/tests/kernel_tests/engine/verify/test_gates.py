@@ -4,7 +4,7 @@ import pytest
 
 from interlock.engine.circuit_file import CircuitSource, read_circuit
 from interlock.engine.verify import verify
-from kernel_tests.engine.circuits import SOUND, changed, found, press, serious, summary
+from tests.world.circuits import SOUND, changed, found, press, serious, summary
 
 IGNORED = ("error", "circuit.gate-ignored", "publish")
 APPROVED = 'when: decision == "approve", to: publish'

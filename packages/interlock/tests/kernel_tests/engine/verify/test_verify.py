@@ -10,9 +10,9 @@ import pytest
 
 from interlock.engine.circuit_file import read_circuit
 from interlock.engine.verify import verify
-from kernel_tests.engine.circuits import HOPELESS, SOUND, changed, press
 from kernel_tests.engine.verify.large import KINDS, build_large
 from tests.circuits.behaviour_tables import SHIPPED
+from tests.world.circuits import HOPELESS, SOUND, changed, press
 
 
 def test_a_sound_circuit_has_no_findings() -> None:

@@ -2,7 +2,9 @@
 
 import os
 import signal
+import subprocess
 import sys
+from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -12,7 +14,8 @@ import psutil
 from mcp import Client, StdioServerParameters, stdio_client
 
 from interlock.carriers.pull.messages import TOOLS
-from tests.world.command_line import LIMIT, World
+from interlock.carriers.pull.offers import list_sessions
+from tests.world.command_line import LIMIT, World, until
 
 GIVES = {tool.name: tool.output_schema for tool in TOOLS}
 BEFORE, NOW = "legacy", "2026-07-28"
@@ -74,3 +77,24 @@ def servers(world: World) -> list[psutil.Process]:
 
 def kill_newest(world: World) -> None:
     max(servers(world), key=lambda each: each.create_time()).send_signal(signal.SIGKILL)
+
+
+SURE = {"confidence": 0.9}
+
+
+RUN = ("run", "triage", "--cases", "cases.jsonl", "--dispatch", "mcp", "--json")
+
+
+def start(world: World, *words: str) -> "subprocess.Popen[str]":
+    """A run that hands out work."""
+    process = world.start(*(words or RUN))
+    until(lambda: opened(world) or process.poll() is not None, "the desk opens")
+    return process
+
+
+def refusals(world: World) -> Counter[str]:
+    return Counter(world.say("status", "--json").json["refused_by_reason"])
+
+
+def opened(world: World) -> bool:
+    return bool(list_sessions(world.db))
