@@ -15,9 +15,9 @@ import tempfile
 import time
 from pathlib import Path
 
-from interlock_history.identity import CiRun
 from interlock_history.segment import FailedTest, encode_duration, make_segment
 from interlock_history.store import FolderStore
+from interlock_rca.ci_run import CiRun
 
 TESTS = 50_000
 NIGHTS = 400

@@ -15,10 +15,10 @@ from typing import Final
 import msgspec
 
 from interlock.system.errors import SourceError
-from interlock_history.identity import CiRun, Scope
 from interlock_history.segment import FAIL, PASS, SKIP, PackedSegment
 from interlock_history.settings import HistorySettings
 from interlock_history.store import HistoryStore
+from interlock_rca.ci_run import CiRun, Scope, name_attempt
 
 _FORM: Final = 1
 _HEADS: Final = "lanes"
@@ -286,10 +286,6 @@ class _ColumnBuilder:
         if place == len(self._tests):
             self._tests.append(test)
         return place
-
-
-def name_attempt(run: CiRun) -> str:
-    return f"{run.run or run.provider}#{run.attempt}"
 
 
 def _unite(group: Iterable[tuple[PackedSegment, list[int]]], count: int) -> bytearray:

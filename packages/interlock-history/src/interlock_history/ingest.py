@@ -16,11 +16,11 @@ from interlock.system.secrets import mask_secrets, mask_tokens
 from interlock.system.text import clean_text, plural
 from interlock.system.time import parse_timestamp
 from interlock_history import segment
-from interlock_history.identity import CiRun
 from interlock_history.segment import FAIL, FLIP, PASS, SKIP, FailedTest, Segment
 from interlock_history.store import HistoryStore
 from interlock_rca import test_names as names
 from interlock_rca.analyst.masking import compute_fingerprint
+from interlock_rca.ci_run import CiRun
 from interlock_rca.records import Failure
 from interlock_rca.sources.entry import HashingStream
 from interlock_rca.sources.junit import JUnitReport

@@ -13,19 +13,18 @@ import msgspec
 
 from interlock.system.errors import UsageError
 from interlock_history import verdicts
-from interlock_history.identity import CiRun, Scope
 from interlock_history.index import (
     Column,
     HistoryIndex,
     Lane,
     LaneIndex,
-    name_attempt,
 )
 from interlock_history.segment import FAIL, FLIP, PASS, SKIP, FailedTest, PackedSegment
 from interlock_history.settings import HistorySettings
 from interlock_history.store import HistoryStore
 from interlock_history.verdicts import DurationTrend, TestSummary, Verdict
 from interlock_rca import test_names as names
+from interlock_rca.ci_run import CiRun, Scope, name_attempt
 
 UNNAMED: Final = "(no name)"
 """What a project is called whose name nobody gave."""

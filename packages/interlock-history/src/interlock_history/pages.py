@@ -3,9 +3,9 @@ remembered of one."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any, Final
-from urllib.parse import urlencode
 
 import msgspec
+from jinja2 import PackageLoader
 from litestar import Request, Response, get
 from litestar.params import Parameter, QueryParameter
 
@@ -15,6 +15,7 @@ from interlock_history.index import Lane
 from interlock_history.ingest import describe_tries
 from interlock_history.memory import History, TestResult
 from interlock_history.segment import decode_duration
+from interlock_history.server import HANDLERS
 from interlock_history.settings import read_history_settings
 from interlock_history.store import open_store
 from interlock_history.verdicts import (
@@ -24,9 +25,9 @@ from interlock_history.verdicts import (
     Verdict,
 )
 from interlock_rca.knowledge.overview import FailedTest, list_failures_of_test
-from interlock_rca.test_names import join_names
+from interlock_rca.test_names import join_names, link_history
 from interlock_web.api.routes import reading
-from interlock_web.app import Window
+from interlock_web.app import NavLink, Section, Window
 
 _MOST_TESTS: Final = 300
 _MOST_RESULTS: Final = 30
@@ -60,7 +61,7 @@ def show_tests(request: Request[Any, Any, Any], window: Window) -> Response[str]
     found = [each for each in found if wanted in ("", each.state)]
     found.sort(key=_rank)
     return window.render(
-        "rca/tests.html",
+        "history/tests.html",
         title="Tests",
         path="/tests",
         projects=history.projects,
@@ -93,19 +94,13 @@ def show_test(request: Request[Any, Any, Any], window: Window) -> Response[str]:
             "CI job remembers tests"
         )
     return window.render(
-        "rca/test.html",
+        "history/test.html",
         title=test,
         path="/tests",
         test=test,
         parts=parts,
         failures=failures,
     )
-
-
-def link_history(test: str, project: str = "") -> str:
-    """The address of a test's history."""
-    named = {"project": project, "test": test} if project else {"test": test}
-    return f"/tests/history?{urlencode(named)}"
 
 
 def _open_history(project: Project) -> History:
@@ -215,3 +210,13 @@ def _describe(summary: TestSummary) -> TestRecord:
         failing_since=summary.failing_since.at if summary.failing_since else None,
         last_pass=summary.last_pass.at if summary.last_pass else None,
     )
+
+
+SECTION: Final = Section(
+    "Results",
+    (NavLink("/tests", "Tests", "t"),),
+    (show_tests, show_test),
+    PackageLoader("interlock_history", "templates"),
+    api=(list_tests, *HANDLERS),
+    rank=11,
+)

@@ -17,11 +17,11 @@ import msgspec
 from interlock.system.errors import SourceError
 from interlock.system.git import READ, USER_TREE, Git, read_safe_folders
 from interlock.system.text import plural
-from interlock_history.identity import CiRun
 from interlock_history.index import Column, Lane
 from interlock_history.memory import History
 from interlock_history.segment import FAIL, PASS
 from interlock_history.verdicts import judge
+from interlock_rca.ci_run import CiRun
 from interlock_rca.records import TestRange, unite_ranges
 from interlock_rca.sources.git.open import resolve_revision
 

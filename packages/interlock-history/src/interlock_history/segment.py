@@ -20,7 +20,7 @@ from typing import Final, Literal
 import msgspec
 
 from interlock.system.errors import SourceError
-from interlock_history.identity import CiRun
+from interlock_rca.ci_run import CiRun
 
 FORMAT: Final = 1
 _MAGIC: Final = b"ILKH"

@@ -63,6 +63,12 @@ class HistorySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Over how many days these passes must spread: five in one hour share one good machine."""
 
 
+class HistoryTables(msgspec.Struct, frozen=True):
+    """The table of interlock.toml about the memory of results."""
+
+    history: HistorySettings = HistorySettings()
+
+
 def read_history_settings(folder: Path = Path()) -> HistorySettings:
     """`[history]` of the project in a folder. Only that table is looked at: the rest of the file is
     for verbs that load the database."""

@@ -27,8 +27,8 @@ from interlock.system.files import (
     write_file,
 )
 from interlock_history import segment as packing
-from interlock_history.identity import CiRun
 from interlock_history.segment import PackedSegment, Segment
+from interlock_rca.ci_run import CiRun
 
 FOLDER: Final = Path(".interlock") / "history"
 _KEY: Final = re.compile(r"[0-9a-f]{32}")

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from history_tests.uploads import DAY, Upload
 from interlock.system.git import SEED, Git
-from interlock_history.identity import CiRun, Scope
+from interlock_rca.ci_run import CiRun, Scope
 
 START = 1_790_000_000.0
 VARIANTS = ("linux", "macos")

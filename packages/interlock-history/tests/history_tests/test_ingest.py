@@ -7,10 +7,10 @@ import pytest
 
 from interlock.system.errors import SourceError
 from interlock.system.secrets import mask_secrets
-from interlock_history.identity import CiRun
 from interlock_history.ingest import Results, describe_tries, ingest_results, read_results
 from interlock_history.segment import FAIL, FLIP, PASS, SKIP, decode_duration, encode_duration
 from interlock_history.store import FolderStore
+from interlock_rca.ci_run import CiRun
 from interlock_rca.test_names import find_unstable_names, make_test_id, match_tests
 
 REPORT = """<testsuites><testsuite name="pytest" timestamp="2026-11-15T02:00:00Z">

@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 from history_tests.uploads import DAY, Judged, Upload, judge_naively
 from interlock.system.errors import SourceError
 from interlock_history.export import find_old_segments, iterate_results
-from interlock_history.identity import CiRun, Scope
 from interlock_history.index import Lane
 from interlock_history.memory import History
 from interlock_history.segment import read_segment, write_names, write_segment
 from interlock_history.settings import HistorySettings
 from interlock_history.store import FolderStore, merge_stores
+from interlock_rca.ci_run import CiRun, Scope
 
 SETTINGS = HistorySettings(window_verdicts=12, least_verdicts=4, infrastructure_least=3)
 """Small, so that short histories reach every state."""

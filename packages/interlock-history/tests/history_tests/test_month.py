@@ -12,11 +12,11 @@ from history_tests.month import VARIANTS, Month
 from history_tests.uploads import DAY, Upload
 from interlock.system.git import SEED, Git
 from interlock_history.ci.digest import build_digest
-from interlock_history.identity import CiRun
 from interlock_history.index import Lane
 from interlock_history.memory import History
 from interlock_history.ranges import RangeFinder
 from interlock_history.store import FolderStore, merge_stores
+from interlock_rca.ci_run import CiRun
 from interlock_rca.records import TestRange, unite_ranges
 
 

@@ -15,11 +15,11 @@ from interlock.api.tokens import create_token
 from interlock.system.errors import StoreError, UsageError
 from interlock_history.export import find_old_segments
 from interlock_history.http_store import HttpStore
-from interlock_history.identity import CiRun
 from interlock_history.memory import History
 from interlock_history.segment import write_names, write_segment
 from interlock_history.store import FolderStore, HistoryStore, merge_stores
 from interlock_history.store import open_store as open_memory
+from interlock_rca.ci_run import CiRun
 from tests.world.command_line import World
 from tests.world.serving import served
 

@@ -11,7 +11,7 @@ from interlock_history.store import FolderStore
 WRITER = """
 import sys
 from pathlib import Path
-from interlock_history.identity import CiRun
+from interlock_rca.ci_run import CiRun
 from interlock_history.segment import make_segment
 from interlock_history.store import FolderStore
 

@@ -8,9 +8,9 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from interlock_history.identity import CiRun
 from interlock_history.segment import FailedTest, Segment, encode_duration, make_segment
 from interlock_history.settings import HistorySettings
+from interlock_rca.ci_run import CiRun
 
 _BITS = {"P": 1, "F": 2, "S": 4}
 DAY = 86_400.0

@@ -7,6 +7,7 @@ import re
 import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -98,16 +99,15 @@ def compare_with_history(
     store: str | None,
     note: Callable[[str], None],
 ) -> RcaConfig:
-    """With `--last-green auto`, what the memory of results knows about each failing test."""
+    """Return the configuration with a range per failing test, if `auto` asks for one."""
     if AUTO not in config.last_green.values():
         return config
-    from interlock_history.settings import read_history_settings
-    from interlock_history.store import open_store
-    from interlock_rca.last_green import resolve_last_green
-
-    settings = read_history_settings()
-    memory = open_store(store or os.environ.get("INTERLOCK_STORE") or settings.store)
-    return resolve_last_green(config, intakes, memory, settings, os.environ, note)
+    for entry in metadata.entry_points(group=RANGES):
+        found: RcaConfig = entry.load()(config, intakes, store, note)
+        return found
+    raise SourceError(
+        "--last-green auto needs the memory of results: pip install interlock-history"
+    )
 
 
 def assign_reviewer(options: RunConfig, config: RcaConfig) -> RunConfig:
@@ -125,6 +125,8 @@ def assign_reviewer(options: RunConfig, config: RcaConfig) -> RunConfig:
     )
 
 
+RANGES = "interlock.ranges"
+"""The port that tells between which commits each failing test broke; history implements it."""
 OUT = Path("interlock-report")
 _DRAFTS = "jira-drafts"
 _MARK = "report.json"

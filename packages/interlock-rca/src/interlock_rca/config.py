@@ -7,7 +7,6 @@ from typing import Any, Literal
 import msgspec
 
 from interlock.system.errors import UsageError
-from interlock_history.settings import HistorySettings
 from interlock_rca.records import Repo, TestRange
 from interlock_rca.reproduce.command import check_line
 from interlock_rca.sources.git.open import check_unique_names, parse_repo, read_workspace
@@ -55,7 +54,6 @@ class RcaTables(msgspec.Struct, frozen=True):
     repo: list[dict[str, Any]] = []
     last_green: str | dict[str, str] = ""
     defect_codes: dict[str, str] = {}
-    history: HistorySettings = HistorySettings()
     reproduce: ReproduceConfig = ReproduceConfig()
 
 

@@ -4,6 +4,7 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from importlib import metadata
 from typing import Annotated, Any, Final, Literal
 
 import msgspec
@@ -16,12 +17,12 @@ from interlock.api.project import Project
 from interlock.journal.address import identify
 from interlock.journal.connection import raw_connection
 from interlock.system.errors import NotFoundError
-from interlock_history.pages import link_history, list_tests, show_test, show_tests
-from interlock_history.server import HANDLERS as HISTORY_HANDLERS
+from interlock_rca.analyze import RANGES
 from interlock_rca.case_overview import link_source
 from interlock_rca.findings import read_evidence
 from interlock_rca.knowledge.overview import (
     CauseOverview,
+    FailedTest,
     SuiteOverview,
     list_cause_overviews,
     list_failed_tests,
@@ -30,7 +31,7 @@ from interlock_rca.knowledge.overview import (
 from interlock_rca.records import Evidence, Suspect
 from interlock_rca.report.words import explain_defect
 from interlock_rca.source_page import show_log, show_source
-from interlock_rca.test_names import join_names
+from interlock_rca.test_names import join_names, link_history
 from interlock_rca.uploads import BODY_LIMITS, HANDLERS, UploadRuns, UploadStore
 from interlock_web.api.routes import reading
 from interlock_web.app import NavLink, Section, Window
@@ -86,9 +87,16 @@ def show_cause(window: Window, rca_id: int) -> Response[str]:
             for each in suspects
         ],
         evidence=[_link_evidence(each, owner) for each in read_evidence(cause.known.rca)],
-        tests=[(each, link_history(join_names("", each.class_name, each.name))) for each in tests],
+        tests=[(each, _link_test(each)) for each in tests],
         kind=explain_defect(cause.known.rca.defect_type).lower(),
     )
+
+
+def _link_test(failed: FailedTest) -> str:
+    """Return the address of a test's history, if a package is installed that remembers it."""
+    if not metadata.entry_points(group=RANGES):
+        return ""
+    return link_history(join_names("", failed.class_name, failed.name))
 
 
 def _link_evidence(evidence: Evidence, case_no: int) -> tuple[Evidence, str]:
@@ -326,7 +334,6 @@ SECTION: Final = Section(
     (
         NavLink("/causes", "Causes", "u"),
         NavLink("/reports", "Reports", "e"),
-        NavLink("/tests", "Tests", "t"),
     ),
     (
         show_causes,
@@ -335,13 +342,11 @@ SECTION: Final = Section(
         show_upload,
         find_report,
         show_report,
-        show_tests,
-        show_test,
         show_source,
         show_log,
     ),
     PackageLoader("interlock_rca", "templates"),
-    api=(*HANDLERS, list_causes, find_cause, list_tests, *HISTORY_HANDLERS),
+    api=(*HANDLERS, list_causes, find_cause),
     background=_open,
     body_limits=BODY_LIMITS,
     rank=10,

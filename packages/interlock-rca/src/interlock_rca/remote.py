@@ -14,8 +14,7 @@ import msgspec
 
 from interlock.system.errors import SourceError, UsageError
 from interlock.system.http import find_token, format_short
-from interlock_history.identity import detect_provider, identify_run
-from interlock_history.index import name_attempt
+from interlock_rca.ci_run import detect_provider, identify_run, name_attempt
 from interlock_rca.sources.read import find_entries
 from interlock_rca.sources.reportportal.client import parse_launch_word
 

@@ -9,6 +9,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Final
+from urllib.parse import urlencode
 
 from interlock.system.secrets import mask_tokens
 from interlock.system.text import clean_text
@@ -99,3 +100,9 @@ def match_tests(names: Iterable[str], wanted: str) -> list[str]:
         return [wanted]
     ending = [name for name in known if name.endswith((f"::{wanted}", f".{wanted}"))]
     return sorted(ending or [name for name in known if wanted.lower() in name.lower()])
+
+
+def link_history(test: str, project: str = "") -> str:
+    """Return the address of the page that interlock-history has about a test."""
+    named = {"project": project, "test": test} if project else {"test": test}
+    return f"/tests/history?{urlencode(named)}"

@@ -11,8 +11,7 @@ from typing import Final, Literal
 import msgspec
 
 from interlock.system.text import plural
-from interlock_history.identity import CiRun
-from interlock_history.index import Lane, name_attempt
+from interlock_history.index import Lane
 from interlock_history.memory import History
 from interlock_history.segment import FailedTest, Segment
 from interlock_history.settings import HistorySettings
@@ -25,6 +24,7 @@ from interlock_history.verdicts import (
     list_verdicts,
     summarize,
 )
+from interlock_rca.ci_run import CiRun, name_attempt
 from interlock_rca.report.outline import Cause, Outline
 from interlock_rca.test_names import make_test_id
 

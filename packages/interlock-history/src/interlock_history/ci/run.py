@@ -18,16 +18,16 @@ from interlock.api.project import Project
 from interlock.system.errors import InterlockError, SourceError, StoreError
 from interlock.system.text import format_line
 from interlock_history.ci.digest import Digest, ExpectedJobs, build_digest
-from interlock_history.identity import CiRun
 from interlock_history.ingest import ingest_results, mask_failure, read_results
+from interlock_history.last_green import resolve_last_green
 from interlock_history.memory import History
 from interlock_history.quarantine import Quarantine, read_quarantine
 from interlock_history.segment import Segment, make_segment
 from interlock_history.settings import HistorySettings
 from interlock_history.store import FolderStore, HistoryStore, merge_stores
 from interlock_rca import analyze as analysis
+from interlock_rca.ci_run import CiRun
 from interlock_rca.config import change_config
-from interlock_rca.last_green import resolve_last_green
 from interlock_rca.records import Findings
 from interlock_rca.report.outline import build_outline
 

@@ -30,12 +30,12 @@ from interlock_history.cli.ingest import (
     identify,
     open_store,
 )
-from interlock_history.identity import parse_variant
 from interlock_history.settings import read_history_settings
 from interlock_rca.analyze import write_report
+from interlock_rca.ci_run import parse_variant
 
 if TYPE_CHECKING:
-    from interlock_history.identity import CiRun
+    from interlock_rca.ci_run import CiRun
 
 _SHOWN = 20
 

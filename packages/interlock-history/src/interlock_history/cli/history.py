@@ -26,19 +26,19 @@ from interlock_history.cli.ingest import (
     open_store,
     parse_day,
 )
-from interlock_history.identity import refuse_claim
 from interlock_history.memory import list_scopes
 from interlock_history.quarantine import read_quarantine
 from interlock_history.settings import read_history_settings
 from interlock_history.store import FolderStore, merge_stores
 from interlock_history.store import open_store as open_memory
+from interlock_rca.ci_run import refuse_claim
 
 if TYPE_CHECKING:
-    from interlock_history.identity import Scope
     from interlock_history.index import Lane
     from interlock_history.memory import History, TestResult
     from interlock_history.quarantine import Entry
     from interlock_history.verdicts import Moment, TestSummary
+    from interlock_rca.ci_run import Scope
 
 history_app = typer.Typer(
     help="What is remembered: flaky, broken, failing since, last pass.", no_args_is_help=True

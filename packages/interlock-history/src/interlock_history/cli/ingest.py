@@ -16,10 +16,10 @@ from interlock.cli.output import Json, echo, echo_json, echo_note
 from interlock.system.errors import SourceError, StoreError, UsageError
 from interlock.system.text import fit_columns, plural
 from interlock.system.time import format_timestamp
-from interlock_history.identity import CiRun, identify_run
 from interlock_history.settings import HistorySettings, read_history_settings
 from interlock_history.store import HistoryStore
 from interlock_history.store import open_store as open_memory
+from interlock_rca.ci_run import CiRun, identify_run
 
 if TYPE_CHECKING:
     from interlock_history.ingest import Ingested

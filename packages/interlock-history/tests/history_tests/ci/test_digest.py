@@ -8,10 +8,10 @@ import pytest
 
 from history_tests.uploads import DAY, Upload
 from interlock_history.ci.digest import Digest, ExpectedJobs, FailOn, build_digest
-from interlock_history.identity import CiRun, Scope
 from interlock_history.memory import History
 from interlock_history.settings import HistorySettings
 from interlock_history.store import FolderStore
+from interlock_rca.ci_run import CiRun, Scope
 from interlock_rca.report.outline import Outline
 
 SETTINGS = HistorySettings(least_verdicts=4, infrastructure_least=4)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from interlock.system.errors import UsageError
-from interlock_history.identity import CiRun, identify_run
+from interlock_rca.ci_run import CiRun, identify_run
 
 A, B, C = "a" * 40, "b" * 40, "c" * 40
 GITHUB = {

@@ -465,3 +465,7 @@ def refuse_claim(own: CiRun, run: CiRun) -> str:
         f"results of run {run.run} claim to be of {whose}, but this job belongs to pull request "
         f"{own.pr}"
     )
+
+
+def name_attempt(run: CiRun) -> str:
+    return f"{run.run or run.provider}#{run.attempt}"

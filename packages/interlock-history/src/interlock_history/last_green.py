@@ -1,5 +1,6 @@
 """`--last-green auto`: each failing test is compared with its own last pass, as remembered."""
 
+import os
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
@@ -7,16 +8,28 @@ import msgspec
 
 from interlock.system.git import READ, Git, read_safe_folders
 from interlock.system.text import plural
-from interlock_history.identity import CiRun, identify_run
 from interlock_history.memory import History
 from interlock_history.ranges import RangeFinder
-from interlock_history.settings import HistorySettings
-from interlock_history.store import HistoryStore
+from interlock_history.settings import HistorySettings, read_history_settings
+from interlock_history.store import HistoryStore, open_store
+from interlock_rca.ci_run import CiRun, identify_run
 from interlock_rca.config import AUTO, RcaConfig
 from interlock_rca.records import Failure, Repo, TestRange
 from interlock_rca.sources.git.open import resolve_revision
 from interlock_rca.sources.read import SourceLaunch
 from interlock_rca.test_names import make_test_id, name_failed_test
+
+
+def compare_with_history(
+    config: RcaConfig,
+    intakes: Iterable[SourceLaunch],
+    store: str | None,
+    note: Callable[[str], None],
+) -> RcaConfig:
+    """Implement the port `interlock.ranges` of rca with the project's memory of results."""
+    settings = read_history_settings()
+    memory = open_store(store or os.environ.get("INTERLOCK_STORE") or settings.store)
+    return resolve_last_green(config, intakes, memory, settings, os.environ, note)
 
 
 def resolve_last_green(

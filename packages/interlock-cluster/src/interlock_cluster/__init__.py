@@ -1,0 +1,1 @@
+"""Interlock on many machines: PostgreSQL, coordinators and workers."""

@@ -1,0 +1,1 @@
+"""The package's verbs: flags in, text or JSON out."""

@@ -1,0 +1,1 @@
+"""Model endpoints as agents, over HTTP."""
