@@ -148,7 +148,7 @@ def test_a_ref_is_made_once_and_a_second_fence_has_another(tmp_path: Path) -> No
 BAD: dict[str, tuple[dict[str, str], str]] = {
     "a commit that is another": ({"commit": "1" * 40}, "not the announced 111111111111"),
     "no commit": ({"commit": "HEAD"}, "commit that can be fetched"),
-    "a ref that is a flag": ({"ref": "--upload-pack=touch x"}, "is no commit that could be"),
+    "a ref that is a flag": ({"ref": "--upload-pack=touch x"}, "commit that can be"),
     "a ref out of place": ({"push": "refs/heads/../main"}, "is no ref that work could be pushed"),
     "a remote that runs": ({"remote": "ext::sh -c touch% x"}, "git remote"),
     "a remote that is a flag": ({"remote": "--upload-pack=x"}, "git remote"),

@@ -27,7 +27,8 @@ def check_remote(address: str) -> str:
     helper = "::" in address.partition("/")[0]
     if not address or address.startswith("-") or helper or parts.scheme not in _SCHEMES:
         raise UsageError(
-            f"{address[:100]!r} is not a git remote; use https://…, ssh://…, git@HOST:PATH or a path"
+            f"{address[:100]!r} is not a git remote: "
+            "use https://…, ssh://…, git@HOST:PATH or a path"
         )
     return address
 
