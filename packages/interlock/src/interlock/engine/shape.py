@@ -25,36 +25,13 @@ _KINDS: dict[str, tuple[str, ...]] = {
     "null": ("NoneType",),
 }
 """JSON kinds, by the names of the Python types they are read as."""
-_IGNORED_KEYWORDS = {
-    "title",
-    "description",
-    "examples",
-    "default",
-    "$schema",
-    "$id",
-    "$comment",
-    "$defs",
-}
-_CHECKED_KEYWORDS = {
-    "type",
-    "properties",
-    "required",
-    "additionalProperties",
-    "items",
-    "enum",
-    "const",
-    "anyOf",
-    "minimum",
-    "maximum",
-    "exclusiveMinimum",
-    "exclusiveMaximum",
-    "minLength",
-    "maxLength",
-    "pattern",
-    "minItems",
-    "maxItems",
-    "$ref",
-}
+_IGNORED_NAMES = "title description examples default $schema $id $comment $defs"
+_CHECKED_NAMES = """
+type properties required additionalProperties items enum const anyOf minimum maximum
+exclusiveMinimum exclusiveMaximum minLength maxLength pattern minItems maxItems $ref
+"""
+_IGNORED_KEYWORDS = frozenset(_IGNORED_NAMES.split())
+_CHECKED_KEYWORDS = frozenset(_CHECKED_NAMES.split())
 MAX_DEPTH = 20
 MAX_PARTS = 5_000
 
