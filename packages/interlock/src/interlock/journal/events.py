@@ -43,27 +43,6 @@ def ignore_notification(_notice: Notification) -> None:
     """Ignore the notification."""
 
 
-def join_notifications(one: Notification, other: Notification) -> Notification:
-    """Join two notifications with the same subject: gates that opened, or cases that got stuck."""
-    cases = tuple(dict.fromkeys(one.cases + other.cases))
-    questions = tuple(dict.fromkeys(one.questions + other.questions))
-    text = other.text if len(cases) <= 1 else format_many(one.event, one.about, cases, questions)
-    return msgspec.structs.replace(
-        one, text=text, cases=cases, questions=questions, at=max(one.at, other.at)
-    )
-
-
-def format_many(
-    event: NotificationKind, about: str, cases: tuple[str, ...], questions: tuple[int | str, ...]
-) -> str:
-    """Return one line about cases that wait at the same gate, or are stuck."""
-    step = about.partition("/")[0]
-    named = cases[0] if len(cases) == 1 else f"{cases[0]} and {len(cases) - 1} more"
-    if event == "gate":
-        return f"{named} at {step}: 'interlock answer {questions[0]} DECISION'"
-    return f"{named} stuck at {step}: 'interlock explain {cases[0]}'"
-
-
 def build_json(notice: Notification) -> Mapping[str, Any]:
     """Return a notification for programs; its `id` stays the same when it is sent again."""
     body: dict[str, Any] = msgspec.to_builtins(notice)

@@ -32,3 +32,13 @@ class SystemClock:
     def call_at(self, when: float, callback: Callable[[], None]) -> Callable[[], None]:
         delay = max(0.0, when - self.now())
         return asyncio.get_running_loop().call_later(delay, callback).cancel
+
+
+async def pause(clock: Clock, seconds: float) -> None:
+    """Wait that long on the clock; a cancelled wait leaves no timer behind."""
+    over = asyncio.Event()
+    cancel = clock.call_at(clock.now() + seconds, over.set)
+    try:
+        await over.wait()
+    finally:
+        cancel()

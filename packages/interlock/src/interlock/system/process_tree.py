@@ -18,7 +18,7 @@ from typing import IO, Literal
 
 import msgspec
 
-from interlock.system.clock import Clock
+from interlock.system.clock import Clock, pause
 from interlock.system.process_table import HOST_VARIABLE, Process, SeenProcess, read_process
 
 HAS_HANDLES = hasattr(os, "pidfd_open") and hasattr(signal, "pidfd_send_signal")
@@ -187,17 +187,8 @@ async def _wait_until_gone(relatives: Relatives, clock: Clock, give_up: float) -
         rest = give_up - clock.now()
         if rest <= 0:
             return
-        await _sleep(clock, min(wait, rest))
+        await pause(clock, min(wait, rest))
         wait = min(wait * 2, _LONGEST_PAUSE)
-
-
-async def _sleep(clock: Clock, seconds: float) -> None:
-    over = asyncio.Event()
-    cancel = clock.call_at(clock.now() + seconds, over.set)
-    try:
-        await over.wait()
-    finally:
-        cancel()
 
 
 def clean_name(text: str) -> str:
