@@ -129,7 +129,7 @@ def test_a_ref_is_made_once_and_a_second_fence_has_another(tmp_path: Path) -> No
     first = scene.store.record(tree, ask, Reply(7))
     assert scene.store.record(tree, ask, Reply(7)) == first
     (tree.folder / "part" / "code.py").write_text("changed later\n")
-    with pytest.raises(SourceError, match=f"{PUSH}-1 could not be made"):
+    with pytest.raises(SourceError, match=f"{PUSH}-1 could not be created"):
         scene.store.record(tree, ask, Reply(7))
     second = scene.store.record(other, again, Reply(7))
     assert first.pushed is not None
@@ -146,12 +146,12 @@ def test_a_ref_is_made_once_and_a_second_fence_has_another(tmp_path: Path) -> No
 
 
 BAD: dict[str, tuple[dict[str, str], str]] = {
-    "a commit that is another": ({"commit": "1" * 40}, "not 111111111111 as it was announced"),
-    "no commit": ({"commit": "HEAD"}, "is no commit that could be fetched"),
-    "a ref that is a flag": ({"ref": "--upload-pack=touch x"}, "is no commit that could be"),
+    "a commit that is another": ({"commit": "1" * 40}, "not the announced 111111111111"),
+    "no commit": ({"commit": "HEAD"}, "commit that can be fetched"),
+    "a ref that is a flag": ({"ref": "--upload-pack=touch x"}, "commit that can be"),
     "a ref out of place": ({"push": "refs/heads/../main"}, "is no ref that work could be pushed"),
-    "a remote that runs": ({"remote": "ext::sh -c touch% x"}, "is no git remote"),
-    "a remote that is a flag": ({"remote": "--upload-pack=x"}, "is no git remote"),
+    "a remote that runs": ({"remote": "ext::sh -c touch% x"}, "git remote"),
+    "a remote that is a flag": ({"remote": "--upload-pack=x"}, "git remote"),
     "a remote that is not there": ({"remote": "/nowhere.git"}, "could not be fetched"),
 }
 

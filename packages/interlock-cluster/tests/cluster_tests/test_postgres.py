@@ -70,7 +70,7 @@ BROKEN = {
     ),
     "somebody else's": (
         "drop table schema_versions",
-        "this is no Interlock database, and not empty either (it has the table",
+        "and it is not empty (it has the table",
     ),
     "moved away": (
         "update schema_versions set version = -1 where part = 'journal'",

@@ -210,7 +210,7 @@ def test_fields_nobody_knows_are_kept() -> None:
         (b'{"epic": "\\u0000"}', "NUL"),
         (b'{"epic": "\\ud800"}', "half a surrogate pair"),
         (b'{"a": 1e999}', "a number is out of range"),
-        (b'{"a": NaN}', "NaN is no JSON number"),
+        (b'{"a": NaN}', "NaN is not a JSON number"),
         (b'{"a": 99999999999999999999}', "64 bits"),
         (b'{"a": ' + b"9" * 5000 + b"}", "not valid JSON"),
         (b'{"a":' + b"[" * 100 + b"]" * 100 + b"}", "nested deeper"),

@@ -19,12 +19,12 @@ MAX_DETOURS = 8
 
 
 def open_case(circuit: Circuit, case_id: str, data: Mapping[str, Any]) -> Case:
-    """A case at the circuit's start, about to be dispatched for the first time."""
+    """Return a case at the circuit's start, about to be dispatched for the first time."""
     return Case(case_id, circuit.start, moves=1, visits={circuit.start: 1}, input=data)
 
 
 def advance(circuit: Circuit, case: Case, signal: Signal) -> Decision:
-    """What the table says about this signal at the step where the case stands."""
+    """Return the table's decision on this signal at the step where the case stands."""
     if case.status != OPEN:
         raise StateError(f"case {case.case_id} is {case.status}: no signal moves it any more")
     scope = build_scope(circuit, case, signal)
@@ -70,7 +70,7 @@ def advance(circuit: Circuit, case: Case, signal: Signal) -> Decision:
 
 
 def apply(circuit: Circuit, case: Case, decision: Decision, data: Mapping[str, Any]) -> Case:
-    """The case after the decision; `data` is the answer the decision was made on."""
+    """Return the case after the decision; `data` is the answer it was based on."""
     loops = dict(case.loops)
     if decision.status == OPEN and decision.to != case.step:
         for name in circuit.loops:
@@ -101,7 +101,7 @@ def apply(circuit: Circuit, case: Case, decision: Decision, data: Mapping[str, A
 
 
 def build_scope(circuit: Circuit, case: Case, signal: Signal) -> Scope:
-    """What a guard can read: thresholds first, so that no answer can overrule them."""
+    """Return the values a guard can read: thresholds first, so that no answer can override them."""
     roots = {
         "answer": signal.data,
         "answers": case.answers,
@@ -126,7 +126,7 @@ def _evaluate_adds(rule: Rule, scope: Scope) -> dict[str, Any]:
 
 
 def _route(circuit: Circuit, case: Case, record: Decision, rule: Rule) -> Decision:
-    """The record with the rule's target filled in, or stuck where the target cannot be reached."""
+    """Fill in the rule's target, or leave the decision stuck if the target cannot be reached."""
     target, reason = _resolve_target(circuit, case, rule)
     if reason:
         return msgspec.structs.replace(record, reason=reason)
@@ -153,7 +153,7 @@ def _resolve_target(circuit: Circuit, case: Case, rule: Rule) -> tuple[str, str]
     if target in circuit.ends:
         return target, ""
     if target not in circuit.steps:
-        return "", f"rule {rule.id} goes to {target!r}, which is no step"
+        return "", f"rule {rule.id} goes to {target!r}, which is not a step"
     if rule.detour and len(case.stack) >= MAX_DETOURS:
         return "", f"{MAX_DETOURS} detours deep: rule {rule.id} may not go deeper"
     if case.moves >= circuit.max_steps:

@@ -1,7 +1,7 @@
 """A case: one piece of work on its way through a circuit, and the records that move it.
 
-A signal is what came back, a decision is what was made of it, and a case is the fold of its
-decisions. Nothing here decides anything.
+A signal is a decoded answer, a decision is what the table makes of it, and a case is the fold of
+its decisions. Nothing here decides anything.
 """
 
 from collections.abc import Mapping
@@ -17,18 +17,18 @@ OTHERWISE = "otherwise"
 
 
 class Usage(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """What an answer cost, as far as the agent says."""
+    """The cost of an answer, as far as the agent reports it."""
 
     tokens: int = 0
     money: float = 0.0
 
 
 class ModelCall(msgspec.Struct, frozen=True, gc=False):
-    """One request to a model's endpoint, as the endpoint reports it. What is read from its cache
-    or written to it is not part of `input`."""
+    """One request to a model's endpoint, as the endpoint reports it. Tokens read from its cache or
+    written to it are not part of `input`."""
 
     model: str
-    """The model that answered, which may be another than was asked for."""
+    """The model that answered, which may differ from the one requested."""
     request_id: str
     """The endpoint's own name for the request."""
     input: int = 0
@@ -37,7 +37,7 @@ class ModelCall(msgspec.Struct, frozen=True, gc=False):
     output: int = 0
     money: float = 0.0
     is_estimate: bool = False
-    """Whether the price comes from a public list, not from the project's settings."""
+    """True if the price comes from a public list and not from the project's settings."""
 
     @property
     def usage(self) -> Usage:
@@ -45,7 +45,7 @@ class ModelCall(msgspec.Struct, frozen=True, gc=False):
 
 
 class Signal(msgspec.Struct, frozen=True, gc=False):
-    """What came back, decoded. `subject` is whom it speaks about, where the language names one."""
+    """A decoded answer. `subject` is what it speaks about, where the language names one."""
 
     name: str
     data: Mapping[str, Any] = {}
@@ -54,21 +54,22 @@ class Signal(msgspec.Struct, frozen=True, gc=False):
 
 
 class RefusedAnswer(NamedTuple):
-    """Why an answer is no signal: a word for the machine, a sentence for whoever wrote it."""
+    """The reason an answer is not a signal: a word for the machine, a sentence for its author."""
 
     reason: str
     sentence: str
 
 
 class PassedRule(msgspec.Struct, frozen=True, gc=False, array_like=True):
-    """A rule that was looked at and not taken: its guard was false, or its loop was spent."""
+    """A rule that was examined and not taken: its guard was false, or its loop was spent."""
 
     rule: str
     why: Literal["false", "spent"]
 
 
 class Decision(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """The record of one advance. With the answer (kept apart, by hash) it rebuilds the case."""
+    """The record of one advance; with the answer, which is kept apart by hash, it rebuilds the
+    case."""
 
     step: str
     attempt: int
@@ -89,8 +90,11 @@ class Decision(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class Case(msgspec.Struct, frozen=True, gc=False):
-    """Where a piece of work stands. `visits` counts the dispatches of each step, `moves` all;
-    `complaint` says why the last answer could not be used, for whoever is asked again."""
+    """The position of a piece of work.
+
+    `visits` counts the dispatches of each step, `moves` those of all; `complaint` tells the next
+    attempt why the last answer was unusable.
+    """
 
     case_id: str
     step: str

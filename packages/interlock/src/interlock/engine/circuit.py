@@ -1,7 +1,7 @@
 """A circuit: the table that decides where a case goes next.
 
-Steps, rules, loops and thresholds as data, and the rules that apply at a step on a signal. How a
-circuit is written is in circuit_file, how a case moves in advance, whether it is sound in verify.
+Holds steps, rules, loops and thresholds as data, and finds the rules for a step and a signal.
+`circuit_file` reads circuits, `advance` moves cases, and `verify` proves circuits sound.
 """
 
 from collections.abc import Mapping
@@ -29,17 +29,17 @@ FAILURES = (TIMEOUT, CRASH, UNREADABLE, RATE_LIMIT, WRONG_ROLE)
 """Signals that Interlock raises itself when no usable answer came."""
 
 Language = Literal["json", "text"]
-"""How an answer is written: as one JSON object, or as a message with a text signal in it."""
+"""The form of an answer: one JSON object, or a message that contains a text signal."""
 
 MAX_LIMIT = 100_000
 """The largest limit of a loop or of steps."""
 
 ROOTS = ("answer", "answers", "attempt", "case", "context", "loops", "signal")
-"""Names every expression and prompt can read beside the answer's fields and the thresholds."""
+"""Names that every expression and prompt can read beside thresholds and the answer's fields."""
 
 
 class Role(msgspec.Struct, frozen=True):
-    """Who answers: how many dispatches at once, and who goes first when places are few."""
+    """A kind of agent: how many dispatches it takes at once, and its rank when places are few."""
 
     name: str
     slots: int | None = None
@@ -47,8 +47,10 @@ class Role(msgspec.Struct, frozen=True):
 
 
 class Loop(msgspec.Struct, frozen=True):
-    """How often the rules that name it may be taken; `per` step, the count ends with the visit.
-    A `threshold`, if named, holds the number."""
+    """A limit on the rules that name it; with `per_step`, the count ends with the visit.
+
+    A `threshold`, if named, holds the number.
+    """
 
     name: str
     max: int
@@ -57,7 +59,7 @@ class Loop(msgspec.Struct, frozen=True):
 
 
 class Step(msgspec.Struct, frozen=True):
-    """A place in the circuit: which role answers, which prompt, what shape of answer."""
+    """A place in the circuit: which role answers, with which prompt, in what shape."""
 
     name: str
     role: str
@@ -68,7 +70,7 @@ class Step(msgspec.Struct, frozen=True):
     signals: tuple[str, ...] = (ARTIFACT,)
     judges: tuple[str, ...] = ()
     family: bool = False
-    """At a gate: an answer is for all cases of the family, unless whoever gives it says not."""
+    """At a gate: one answer settles all cases of the family, unless the person limits it."""
     language: Language = "json"
 
     @property
@@ -90,7 +92,7 @@ class Rule(msgspec.Struct, frozen=True):
     hold: str | None = None
     release: str | None = None
     tags: Mapping[str, str] = {}
-    """Columns of an application's own: the engine keeps them and never reads them."""
+    """An application's own columns, which the engine keeps and never reads."""
     why: str = ""
 
 
@@ -109,7 +111,7 @@ class Circuit(msgspec.Struct, frozen=True, dict=True):
     rules: tuple[Rule, ...]
     otherwise: Rule | None
     halts: frozenset[str] = frozenset()
-    """The unhealthy ends that stop the whole run: a human said so."""
+    """The unhealthy ends that stop the whole run, because a human said so."""
 
     @cached_property
     def _rules_by_place(self) -> dict[tuple[str, str], tuple[Rule, ...]]:
@@ -121,21 +123,23 @@ class Circuit(msgspec.Struct, frozen=True, dict=True):
         return {place: tuple(rules) for place, rules in found.items()}
 
     def find_rules(self, step: str, signal: str) -> tuple[Rule, ...]:
-        """The rules that apply at a step on a signal, in their order."""
+        """Return the rules that apply at a step on a signal, in their order."""
         return self._rules_by_place.get((step, signal), ())
 
     def find_rule(self, rule_id: str) -> Rule | None:
         return next((rule for rule in self.rules if rule.id == rule_id), None)
 
     def list_legal_signals(self, step: str) -> tuple[str, ...]:
-        """What can come back at a step: what its role may say, and how asking can fail."""
+        """Return what can come back at a step: the role's signals, and the ways a dispatch can
+        fail."""
         place = self.steps[step]
         late = (TIMEOUT,) if place.timeout is not None else ()
         broken = () if place.gate else (CRASH, UNREADABLE)
         return place.signals + late + broken
 
     def with_thresholds(self, changes: Mapping[str, Any]) -> "Circuit":
-        """The same circuit with other thresholds, and with the loops whose limits they hold."""
+        """Return the circuit with other thresholds, and with the loop limits that follow from
+        them."""
         thresholds = {**self.thresholds, **changes}
         loops = {
             name: msgspec.structs.replace(loop, max=read_loop_limit(loop.threshold, thresholds))
@@ -147,7 +151,7 @@ class Circuit(msgspec.Struct, frozen=True, dict=True):
 
 
 def read_loop_limit(threshold: str, thresholds: Mapping[str, Any]) -> int:
-    """The number a threshold gives to a loop."""
+    """Return the loop limit that a threshold holds."""
     value = thresholds.get(threshold)
     if type(value) is not int or not 0 <= value <= MAX_LIMIT:
         raise CircuitError(

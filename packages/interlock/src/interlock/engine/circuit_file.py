@@ -1,7 +1,7 @@
-"""Circuit files: YAML text in, a Circuit out, or an error with its line and what to write instead.
+"""Read circuit files: YAML to a Circuit, or an error with its line and what to write instead.
 
-The records at the top are the format; the published JSON Schema is made from them, so the format
-and its documentation are one. Whether a circuit is sound is not judged here: verify reports that.
+The records at the top are the format; the published JSON Schema is made from them, so that format
+and documentation are one. `verify` judges whether a circuit is sound; this module does not.
 """
 
 import difflib
@@ -35,8 +35,8 @@ from interlock.system.time import parse_duration
 from interlock.system.yaml_text import YamlDocument, read_yaml
 
 Name = str
-"""Limits beyond the plain type are checked by notation: msgspec 0.22 can crash when a constrained
-text stands beside a list in a union (msgspec issue 717)."""
+"""Limits beyond the plain type are checked by our own code: msgspec 0.22 can crash when a
+constrained text stands beside a list in a union (msgspec issue 717)."""
 Scalar = str | int | float | bool | None
 
 
@@ -49,8 +49,8 @@ class RoleText(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class LoopText(msgspec.Struct, forbid_unknown_fields=True):
-    """A loop: how often (a number, or the threshold that holds it), counted over the whole case or
-    anew at each visit of a step."""
+    """A loop: its limit (a number, or a threshold's name), counted per case or per visit of a
+    step."""
 
     max: int | str
     per: Literal["case", "step"] = "case"
@@ -90,7 +90,7 @@ class RuleText(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class OtherwiseText(msgspec.Struct, forbid_unknown_fields=True):
-    """Where a case goes when no rule takes its signal."""
+    """The target of a case when no rule takes its signal."""
 
     to: Name
     adds: dict[str, Any] = {}
@@ -98,7 +98,7 @@ class OtherwiseText(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class CircuitText(msgspec.Struct, forbid_unknown_fields=True):
-    """A circuit as it is written: steps, rules, loop limits, thresholds."""
+    """A written circuit: steps, rules, loop limits, thresholds."""
 
     circuit: Name
     start: Name
@@ -140,7 +140,7 @@ NAMED_SHAPES: dict[str, dict[str, Any]] = {
 
 
 def build_circuit_schema() -> dict[str, Any]:
-    """The JSON Schema of a circuit file."""
+    """Return the JSON Schema of a circuit file."""
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "Interlock circuit",
@@ -149,7 +149,8 @@ def build_circuit_schema() -> dict[str, Any]:
 
 
 def is_valid_name(name: str) -> bool:
-    """Names of circuits, steps, rules, roles, loops, thresholds and ends."""
+    """Return True if circuits, steps, rules, roles, loops, thresholds and ends may have that
+    name."""
     return re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]{0,63}", name) is not None
 
 
@@ -157,7 +158,7 @@ RESERVED = (AGAIN, ANY, BACK)
 
 
 class CircuitSource(msgspec.Struct, frozen=True):
-    """A circuit together with the text it came from, for errors that name a line."""
+    """A circuit with the text it came from, for errors that name a line."""
 
     circuit: Circuit
     document: YamlDocument
@@ -173,20 +174,20 @@ class CircuitSource(msgspec.Struct, frozen=True):
 def read_circuit(
     text: str, file: str = "", shapes: Mapping[str, dict[str, Any]] | None = None
 ) -> CircuitSource:
-    """The circuit written in `text`. `shapes` are the named answer types beside the built-in."""
+    """Return the circuit written in `text`; `shapes` are answer types beside the built-in ones."""
     return parse_circuit(read_yaml(text, file), shapes) if shapes else _read_plain(text, file)
 
 
 @lru_cache(maxsize=32)
 def _read_plain(text: str, file: str) -> CircuitSource:
-    # A run reads its circuit to find the prompts, to prove it and to work; each takes as long.
+    # A run reads its circuit three times: for the prompts, for the proof, and to work.
     return parse_circuit(read_yaml(text, file))
 
 
 def parse_circuit(
     page: YamlDocument, shapes: Mapping[str, dict[str, Any]] | None = None
 ) -> CircuitSource:
-    """The circuit on a page that was read already."""
+    """Return the circuit in a document that was read before."""
     try:
         written = msgspec.convert(page.value, CircuitText)
     except msgspec.ValidationError as error:
@@ -195,7 +196,7 @@ def parse_circuit(
 
 
 class _Builder:
-    """Turns the written form into the circuit, naming the line where something cannot be."""
+    """Build a circuit from its written form, and name the line of anything invalid."""
 
     def __init__(
         self, text: CircuitText, page: YamlDocument, shapes: Mapping[str, dict[str, Any]]
@@ -418,7 +419,7 @@ def _as_tuple(given: str | list[str]) -> tuple[str, ...]:
 
 
 def _explain_error(message: str, page: YamlDocument) -> CircuitError:
-    """msgspec's complaint, with the line it is about and the word that was probably meant."""
+    """Return msgspec's complaint with its line and the word that was probably meant."""
     problem, _, where = message.partition(" - at `$")
     path = [
         int(index) if index else name
@@ -444,7 +445,7 @@ def _explain_error(message: str, page: YamlDocument) -> CircuitError:
 
 
 def _find_key(message: str, page: YamlDocument, section: str) -> list[str]:
-    """msgspec does not say under which name it found the fault: the one that fails alone."""
+    """Return the name under which the fault lies, which msgspec does not report."""
     for name, value in page.value[section].items():
         try:
             msgspec.convert({**page.value, section: {name: value}}, CircuitText)

@@ -1,6 +1,6 @@
-"""A circuit as a picture: a Mermaid flowchart, or a table for the terminal.
+"""Draw a circuit: a Mermaid flowchart, or a table for the terminal.
 
-Nothing is judged: what leads nowhere is drawn as it stands, with a question mark.
+Nothing is judged: a target that does not exist is drawn with a question mark.
 """
 
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ _MAX_LABEL = 80
 
 
 def draw(circuit: Circuit) -> str:
-    """The circuit as a Mermaid flowchart: gates are hexagons, outside writes have double sides."""
+    """Return a Mermaid flowchart: gates are hexagons, outside writes have double sides."""
     return "\n".join(["flowchart TD", *_Chart(circuit).render_lines(), _STYLES, ""])
 
 
@@ -74,7 +74,7 @@ class _Chart:
 
 
 def draw_text(circuit: Circuit) -> str:
-    """The circuit as a table: its limits, then every step with its rules in their order."""
+    """Return a table: the circuit's limits, then every step with its rules in their order."""
     rows = [*_render_heading(circuit), ""]
     for step in circuit.steps.values():
         rows += [_render_step_line(circuit, step), *_render_table(circuit, (step.name,)), ""]
@@ -110,7 +110,7 @@ def _render_step_line(circuit: Circuit, step: Step) -> str:
 
 
 def _render_table(circuit: Circuit, at: tuple[str, ...]) -> list[str]:
-    """Aligned rows: signal, guard, target, rule."""
+    """Return aligned rows: signal, guard, target, rule."""
     rules = [rule for rule in circuit.rules if set(rule.at) & set(at)]
     cells = [
         (
@@ -153,5 +153,5 @@ def _format_label(rule: Rule) -> str:
 
 
 def escape_mermaid(text: str) -> str:
-    """Text that Mermaid shows as it is."""
+    """Return text that Mermaid shows unchanged."""
     return "".join(_ESCAPES.get(sign, sign) for sign in " ".join(text.split()))

@@ -1,8 +1,8 @@
-"""The guards of rules: a small, analysable subset of Python's expressions.
+"""Guards of rules: a small, analysable subset of Python's expressions.
 
-Names, attributes, constants, `and or not`, comparisons, `in`, `len()` and `has()`; nothing that
-could run code, loop or grow. An expression is parsed and checked once, then evaluated against a
-Scope, which records every value that was read.
+It has names, attributes, constants, `and or not`, comparisons, `in`, `len()` and `has()`, and
+nothing that could run code, loop or grow. An expression is parsed and checked once, then evaluated
+against a Scope, which records every value that is read.
 """
 
 import ast
@@ -28,9 +28,9 @@ Values = Mapping[str, Any]
 
 
 class Scope:
-    """The values that can be read at one moment, and a record of those that were.
+    """The values readable at one moment, and a record of those that were read.
 
-    `parts` are looked up in order, so a threshold cannot be overruled by a field of the answer.
+    `parts` are searched in order, so that no field of an answer overrides a threshold.
     """
 
     __slots__ = ("parts", "seen")
@@ -69,7 +69,7 @@ class Scope:
 
 
 class Expression(msgspec.Struct, frozen=True):
-    """A parsed guard. `reads` are the names it needs, `asks` those it only asks has() about."""
+    """A parsed guard: `reads` lists the names it needs, `asks` those it only passes to has()."""
 
     text: str
     reads: tuple[str, ...]
@@ -88,7 +88,7 @@ class Expression(msgspec.Struct, frozen=True):
 
 
 def parse_expression(text: str) -> Expression:
-    """The expression written in `text`, or an ExpressionError that says what to write instead."""
+    """Return the expression in `text`; raise ExpressionError that says what to write instead."""
     if not isinstance(text, str) or not text.strip():
         raise ExpressionError(f"an expression must not be empty; {_USAGE}")
     if len(text) > MAX_LENGTH:
@@ -108,7 +108,7 @@ def parse_expression(text: str) -> Expression:
 
 
 def shorten_value(value: Any) -> Any:
-    """A value as a journal may keep it: small ones whole, large ones by their size."""
+    """Return a value as the journal keeps it: small ones whole, large ones by their size."""
     if type(value) in _SMALL_TYPES:
         return value
     if isinstance(value, str):
@@ -122,7 +122,7 @@ def shorten_value(value: Any) -> Any:
 
 
 def find_path(node: ast.expr) -> str | None:
-    """`a.b.c` for a chain of names, None for anything else."""
+    """Return `a.b.c` for a chain of names, None for anything else."""
     parts: list[str] = []
     while isinstance(node, ast.Attribute):
         parts.append(node.attr)
@@ -133,7 +133,8 @@ def find_path(node: ast.expr) -> str | None:
 
 
 def read_literal(node: ast.expr) -> tuple[bool, Any]:
-    """(True, value) for a constant, also -1, [1, 2] and true/false/null; else (False, None)."""
+    """Return (True, value) for a constant, also -1, [1, 2] and true/false/null; else (False,
+    None)."""
     match node:
         case ast.Constant(value=value) if value is None or isinstance(value, str | int | float):
             return True, value
@@ -166,14 +167,14 @@ def _compile(body: ast.expr) -> Callable[..., Any]:
         defaults=[],
     )
     module = ast.fix_missing_locations(ast.Expression(ast.Lambda(arguments, body)))
-    # Only nodes that _Checker built itself get here, and there are no builtins to reach.
+    # Only nodes that _Checker built reach this point, and there are no builtins to call.
     code = compile(module, "<expression>", "eval")
     run: Callable[..., Any] = eval(code, {"__builtins__": {}})  # noqa: S307
     return run
 
 
 class _Checker:
-    """Walks a tree once: refuses what is not in the subset and turns names into recorded reads."""
+    """Walk a tree once: refuse what is not in the subset, and turn names into recorded reads."""
 
     def __init__(self, text: str) -> None:
         self.text = text

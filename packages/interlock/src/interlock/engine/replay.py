@@ -1,7 +1,7 @@
-"""Replay: what would have happened to a recorded case under another circuit or other thresholds.
+"""Replay a recorded case under another circuit or other thresholds.
 
-Re-decides the recorded answers, in order. Each answer serves only the step and attempt it was given
-for: where the other way asks for one that was never given, the replay says so and stops.
+Decides the recorded answers again, in order. Each answer serves only its own step and attempt:
+where the new path needs an answer that was never given, the replay says so and stops.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ RecordedDecisions = Sequence[tuple[Decision, dict[str, Any]]]
 
 
 class Divergence(msgspec.Struct, frozen=True):
-    """The first point where the ways part."""
+    """The first point where the two paths part."""
 
     step: str
     attempt: int
@@ -29,8 +29,11 @@ class Divergence(msgspec.Struct, frozen=True):
 
 
 class ReplayedCase(msgspec.Struct, frozen=True):
-    """A case decided again. `lacks` names the step no recorded answer exists for, if it came to it:
-    the numbers after it are a lower bound."""
+    """A case decided again.
+
+    `lacks` names the step without a recorded answer, if the replay came to one: the numbers after
+    it are then a lower bound.
+    """
 
     case_id: str
     turn: Divergence | None
@@ -46,8 +49,8 @@ class ReplayedCase(msgspec.Struct, frozen=True):
 def decide_again(
     circuit: Circuit, start: Case, recorded: RecordedDecisions
 ) -> tuple[RecordedDecisions, Case, str]:
-    """The decisions another circuit makes on recorded answers, where they lead, and the step that
-    has no answer, if they come to one."""
+    """Return the decisions another circuit makes on recorded answers, the resulting case, and the
+    step that lacks an answer, if any."""
     answers = {(each.step, each.attempt): (each.signal, data) for each, data in recorded}
     case = start
     decided: list[tuple[Decision, dict[str, Any]]] = []
@@ -63,7 +66,7 @@ def decide_again(
 
 
 def replay(circuit: Circuit, start: Case, recorded: RecordedDecisions, end: str) -> ReplayedCase:
-    """Decide a case again from `start`; `end` is how it ended, or stands, in the journal."""
+    """Decide a case again from `start`; `end` is its end or position in the journal."""
     decided, case, lacks = decide_again(circuit, start, recorded)
     path = [decision.step for decision, _ in decided]
     pairs = zip(recorded, decided, strict=False)
@@ -85,7 +88,7 @@ def replay(circuit: Circuit, start: Case, recorded: RecordedDecisions, end: str)
 
 
 def describe_position(case: Case) -> str:
-    """How a case ended, or where it stands, in one word."""
+    """Return a case's end, or its position, in one word."""
     return case.end or (case.step if case.status == OPEN else case.status)
 
 

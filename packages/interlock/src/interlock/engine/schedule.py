@@ -1,8 +1,8 @@
-"""Which cases of a run may be dispatched now.
+"""Decide which cases of a run may be dispatched now.
 
-A Schedule knows dependencies between cases, places per role, holds and priorities. It is kept up to
-date by small facts (a case waits, its dispatch is out, answered, the case ended); ready() only
-reads it, and its cost depends on what may go, not on how many cases wait.
+A Schedule knows dependencies between cases, places per role, holds and priorities. Small facts keep
+it up to date (a case waits, its dispatch is out, answered, the case ended); ready() only reads it,
+and its cost depends on how many cases may go, not on how many wait.
 """
 
 from bisect import bisect_left, insort
@@ -18,11 +18,11 @@ from interlock.system.errors import StateError
 
 _MAX_NAMED = 10
 _Place = tuple[int, int, int, int, str]
-"""Order of waiting: role's rank, case's priority, how many depend on it, arrival, case id."""
+"""The order of waiting: role's rank, case's priority, number of dependents, arrival, case id."""
 
 
 class Budget(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a run may cost; None is no limit. `seconds` are wall time while the run is worked on."""
+    """The limits of a run; None is unlimited. `seconds` are wall time while the run is active."""
 
     dispatches: int | None = None
     tokens: int | None = None
@@ -34,7 +34,7 @@ NO_LIMITS = Budget()
 
 
 class Spent(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """What a run has cost so far."""
+    """The cost of a run so far."""
 
     dispatches: int = 0
     tokens: int = 0
@@ -43,7 +43,7 @@ class Spent(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 def compute_shares(budget: Budget, spent: Spent) -> dict[str, float]:
-    """For each limit of the budget, the part of it that is spent: 1.0 is all."""
+    """Return the spent share of each limited resource: 1.0 is all."""
     parts: dict[str, float] = {}
     for name in Budget.__struct_fields__:
         limit = getattr(budget, name)
@@ -53,14 +53,14 @@ def compute_shares(budget: Budget, spent: Spent) -> dict[str, float]:
 
 
 def count_dispatches_left(budget: Budget, spent: Spent) -> int | None:
-    """How many dispatches the budget still allows; 0 when any limit is reached, None for no end."""
+    """Return the dispatches the budget still allows: 0 at any limit, None if unlimited."""
     if any(part >= 1.0 for part in compute_shares(budget, spent).values()):
         return 0
     return None if budget.dispatches is None else budget.dispatches - spent.dispatches
 
 
 def check_dependencies(after: Mapping[str, Iterable[str]]) -> None:
-    """StateError if cases wait for each other in a circle, or for one that is not there."""
+    """Raise StateError if cases wait for each other in a circle, or for a missing one."""
     for case_id, needs in after.items():
         for need in needs:
             if need not in after:
@@ -72,8 +72,10 @@ def check_dependencies(after: Mapping[str, Iterable[str]]) -> None:
 
 
 def _describe_cycle(cycle: Sequence[str], after: Iterable[str]) -> str:
-    """The circle from the case that stands first in the file; graphlib names it last to first, and
-    its first member twice."""
+    """Return the circle, beginning with the case that comes first in the file.
+
+    graphlib lists it backwards, and names its first member twice.
+    """
     members = [*reversed(cycle)][:-1]
     places = {case_id: place for place, case_id in enumerate(members)}
     first = next(places[case_id] for case_id in after if case_id in places)
@@ -84,7 +86,7 @@ def _describe_cycle(cycle: Sequence[str], after: Iterable[str]) -> str:
 
 
 class Schedule:
-    """The cases of a run that still move: who waits for a place, who is out, what is held."""
+    """The moving cases of a run: waiting for a place, dispatched, or held."""
 
     def __init__(
         self,
@@ -97,7 +99,7 @@ class Schedule:
         self.places = places
         self.by_hand = by_hand
         self.unplaced = unplaced
-        """Roles of our own programs: they work, but take no place from an agent."""
+        """Roles of our own programs, which take no place from an agent."""
         self.waiting: dict[str, list[_Place]] = {name: [] for name in roles}
         self.out: dict[str, int] = dict.fromkeys(roles, 0)
         self.holds: dict[str, str] = {}
@@ -109,12 +111,12 @@ class Schedule:
         self._priority: dict[str, int] = {}
         self._arrivals = 0
         self.busy = 0
-        """Dispatches out with agents and programs; what is answered by hand is not among them."""
+        """Dispatches out with agents and programs, without those answered by hand."""
         self.taken = 0
         """Places taken by agents."""
 
     def add(self, case_id: str, priority: int = 0, needs: Iterable[str] = ()) -> None:
-        """A case of the suite; `needs` are the cases that must end healthy before it starts."""
+        """Add a case; the cases it `needs` must end healthy before it starts."""
         self._priority[case_id] = priority
         if wanted := set(needs):
             self._needs[case_id] = wanted
@@ -122,7 +124,7 @@ class Schedule:
             self._dependents.setdefault(need, []).append(case_id)
 
     def change(self, case_id: str, priority: int, needs: Iterable[str]) -> None:
-        """Another rank and other needs for a case that was not dispatched yet, or only a rank."""
+        """Change a case's rank, and its needs unless it was dispatched already."""
         self._priority[case_id] = priority
         if case_id not in self.parked and case_id not in self._place:
             return
@@ -138,7 +140,7 @@ class Schedule:
         return role
 
     def enqueue(self, case_id: str, role: str) -> None:
-        """The case needs a dispatch of that role as soon as it may have one."""
+        """Queue the case for a dispatch of that role."""
         if self._needs.get(case_id):
             self.parked[case_id] = role
             return
@@ -150,7 +152,7 @@ class Schedule:
         insort(self.waiting[role], place)
 
     def mark_sent(self, case_id: str, role: str) -> None:
-        """Its dispatch is out."""
+        """Note that the case's dispatch is out."""
         if case_id in self._place:
             self._withdraw(case_id)
         self._role_out[case_id] = role
@@ -159,7 +161,7 @@ class Schedule:
         self.taken += self._takes_place(role)
 
     def mark_answered(self, case_id: str) -> None:
-        """Its dispatch is settled; the place is free again."""
+        """Note that the case's dispatch is settled, and free its place."""
         role = self._role_out.pop(case_id, None)
         if role is not None:
             self.out[role] -= 1
@@ -170,7 +172,7 @@ class Schedule:
         return role not in self.by_hand and role not in self.unplaced
 
     def mark_ended(self, case_id: str, healthy: bool) -> None:
-        """The case is over: a healthy end lets those behind it start, any other blocks them."""
+        """End the case: a healthy end releases those that need it, any other blocks them."""
         for name in [name for name, holder in self.holds.items() if holder == case_id]:
             del self.holds[name]
         if not healthy:
@@ -182,31 +184,34 @@ class Schedule:
                 self.enqueue(dependent, self.parked.pop(dependent))
 
     def hold(self, name: str, case_id: str) -> None:
-        """Until released, only this case is dispatched."""
+        """Dispatch only this case until the hold is released."""
         self.holds.setdefault(name, case_id)
 
     def release(self, name: str) -> None:
         self.holds.pop(name, None)
 
     def list_holders(self, role: str) -> list[_Place]:
-        """Who waits for that role among the cases that hold the others back."""
+        """Return the cases that hold others back and wait for that role."""
         found = [self._place[case_id] for case_id in {*self.holds.values()} & self._place.keys()]
         return sorted(place for queue, place in found if queue == role)
 
     def count_awaited(self) -> int:
-        """Dispatches that wait for somebody's hand."""
+        """Return the number of dispatches that a person must answer."""
         return sum(self.out.get(role, 0) for role in self.by_hand)
 
     def is_idle(self) -> bool:
-        """Nothing waits for a place and nothing is out, not even with a human."""
+        """Return True if nothing waits for a place and nothing is out, not even with a human."""
         return not self._place and not self._role_out
 
 
 def ready(
     suite: Schedule, left: int | None = None, closed: Collection[str] = frozenset()
 ) -> list[str]:
-    """The cases that may be dispatched now, first things first; `left` is the budget's limit,
-    `closed` are roles that take nothing at the moment. Questions to humans cost nothing."""
+    """Return the cases that may be dispatched now, in order.
+
+    `left` is the budget's limit, `closed` are roles that take nothing at the moment. Questions to
+    humans cost nothing.
+    """
     names = [name for name, queue in suite.waiting.items() if queue and name not in closed]
     if not names:
         return []
@@ -223,7 +228,7 @@ def ready(
 
 
 def _merge_queues(suite: Schedule, names: Sequence[str], most: int | None) -> list[_Place]:
-    """The first of all who wait for these roles, as far as each role has places."""
+    """Return the first cases that wait for these roles, within each role's places."""
     if not names:
         return []
     queues = [

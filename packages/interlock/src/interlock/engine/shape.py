@@ -1,9 +1,8 @@
-"""The shape of an answer: the part of JSON Schema that can be checked fast and reasoned about.
+"""Check the shape of an answer by the part of JSON Schema that is fast and easy to analyse.
 
-Objects, lists, texts, numbers, enums and their limits. Keywords that cannot be honoured are refused
-when the circuit is read, so that no schema ever promises more than is checked. A shape can be
-written down again as JSON Schema, for an agent that is told what to answer; reading it back gives
-the same shape.
+Covers objects, lists, texts, numbers, enums and their limits. Any other keyword is refused when the
+circuit is read, so that no schema promises more than is checked. A shape can be written as JSON
+Schema again, to tell an agent what to answer; reading that gives the same shape.
 """
 
 import re
@@ -25,43 +24,20 @@ _KINDS: dict[str, tuple[str, ...]] = {
     "boolean": ("bool",),
     "null": ("NoneType",),
 }
-"""Kinds of JSON by the names of the types they are read as."""
-_IGNORED_KEYWORDS = {
-    "title",
-    "description",
-    "examples",
-    "default",
-    "$schema",
-    "$id",
-    "$comment",
-    "$defs",
-}
-_CHECKED_KEYWORDS = {
-    "type",
-    "properties",
-    "required",
-    "additionalProperties",
-    "items",
-    "enum",
-    "const",
-    "anyOf",
-    "minimum",
-    "maximum",
-    "exclusiveMinimum",
-    "exclusiveMaximum",
-    "minLength",
-    "maxLength",
-    "pattern",
-    "minItems",
-    "maxItems",
-    "$ref",
-}
+"""JSON kinds, by the names of the Python types they are read as."""
+_IGNORED_NAMES = "title description examples default $schema $id $comment $defs"
+_CHECKED_NAMES = """
+type properties required additionalProperties items enum const anyOf minimum maximum
+exclusiveMinimum exclusiveMaximum minLength maxLength pattern minItems maxItems $ref
+"""
+_IGNORED_KEYWORDS = frozenset(_IGNORED_NAMES.split())
+_CHECKED_KEYWORDS = frozenset(_CHECKED_NAMES.split())
 MAX_DEPTH = 20
 MAX_PARTS = 5_000
 
 
 class Shape(msgspec.Struct, frozen=True):
-    """One schema, ready to check values. `kinds` is empty where any kind will do."""
+    """One schema, ready to check values; empty `kinds` allow any kind."""
 
     kinds: tuple[str, ...] = ()
     choices: tuple[Any, ...] | None = None
@@ -79,7 +55,8 @@ class Shape(msgspec.Struct, frozen=True):
     pattern: re.Pattern[str] | None = None
 
     def find_problem(self, value: Any, at: str = "answer") -> str | None:
-        """None if the value fits, else one sentence that names the place and what belongs there."""
+        """Return None if the value fits, else one sentence that names the place and what belongs
+        there."""
         if self.kinds and not _is_one_of(type(value).__name__, self.kinds):
             return (
                 f"{at} must be {_add_article(' or '.join(self.kinds))}, not {_describe_kind(value)}"
@@ -155,13 +132,14 @@ ANYTHING = Shape(kinds=("object",))
 
 
 def read_shape(schema: Any, at: str = "answer") -> Shape:
-    """The shape a JSON Schema describes; CircuitError for what it says that is not checked here."""
+    """Return the shape of a JSON Schema; raise CircuitError for anything that is not checked
+    here."""
     definitions = schema.get("$defs", {}) if isinstance(schema, dict) else {}
     return _Reader(definitions).read(schema, at, 0)
 
 
 class _Reader:
-    """Reads one schema; references are followed, but not without end."""
+    """Read one schema, and follow its references to a limited depth."""
 
     def __init__(self, definitions: Any) -> None:
         self.definitions = definitions
@@ -329,7 +307,7 @@ def _format_value(value: Any) -> str:
 
 
 def build_schema(shape: Shape) -> dict[str, Any]:
-    """The JSON Schema that describes this shape."""
+    """Return the JSON Schema of this shape."""
     parts: dict[str, Any] = {
         "type": list(shape.kinds) if len(shape.kinds) > 1 else next(iter(shape.kinds), None),
         "enum": list(shape.choices) if shape.choices is not None else None,
@@ -349,7 +327,7 @@ def build_schema(shape: Shape) -> dict[str, Any]:
 
 
 def _build_lengths(shape: Shape) -> dict[str, Any]:
-    """Of lists, items are counted; of everything else, characters. Both if it may be either."""
+    """Return length limits for texts and item limits for lists, or both if either is allowed."""
     units = [unit for kind, unit in _UNITS.items() if not shape.kinds or kind in shape.kinds]
     limits = {"min": shape.shortest, "max": shape.longest}
     return {f"{side}{unit}": limit for side, limit in limits.items() for unit in units}

@@ -1,1 +1,1 @@
-"""Memory: the database, its one writer, its readers and its audit."""
+"""The database: its one writer, its readers and its audit."""

@@ -1,9 +1,9 @@
-"""Where a journal is: a SQLite file, or a database on a PostgreSQL server.
+"""Locate a journal: a SQLite file, or a database on a PostgreSQL server.
 
-Interlock keeps files that belong to this machine beside its database: crash reports, sockets, work
-folders of agents. Beside a SQLite file they bear its name; a PostgreSQL database has them in the
-project's `.interlock/`, under a name made of its host and its own. An address may hold a password:
-it is never shown, and never part of a file's name.
+Interlock keeps files of this machine beside its database: crash reports, sockets, work folders of
+agents. Beside a SQLite file they begin with its name; for a PostgreSQL database they lie in the
+project's `.interlock/`, under a name made of host and database. An address may hold a password: it
+is never shown, and never part of a file's name.
 """
 
 import os
@@ -21,7 +21,7 @@ _DEFAULT_PORT = 5432
 
 
 class PostgresAddress(msgspec.Struct, frozen=True):
-    """A database on a server, and the folder for what belongs to this machine."""
+    """A database on a server, and the folder for this machine's files about it."""
 
     url: str
     folder: Path
@@ -35,7 +35,7 @@ class PostgresAddress(msgspec.Struct, frozen=True):
 
     @property
     def identity(self) -> str:
-        """The same for the same database, whoever comes to it."""
+        """The same text for the same database, for every user."""
         parts = urlsplit(self.url)
         named = parse_qs(parts.query)
         host = _name_server(parts.netloc) or ",".join(named.get("host", ["local"]))
@@ -46,7 +46,7 @@ class PostgresAddress(msgspec.Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """What files of this machine about it are called."""
+        """The name of this machine's files about the database."""
         words = re.sub(r"[^A-Za-z0-9.]+", "-", self.identity.partition("//")[2]).strip("-")
         return f"{words[:60]}-{blake2b(self.identity.encode(), digest_size=4).hexdigest()}"
 
@@ -55,8 +55,10 @@ DatabaseAddress = Path | PostgresAddress
 
 
 def parse_address(word: str | Path, project: Path) -> DatabaseAddress:
-    """The database that a flag, the environment or interlock.toml names. A path is as it stands;
-    what a PostgreSQL server cannot hold lies in the project."""
+    """Return the database that a flag, the environment or interlock.toml names.
+
+    A path is kept unchanged; this machine's files about a PostgreSQL database lie in the project.
+    """
     scheme, mark, _ = str(word).partition("://")
     if not mark or isinstance(word, Path):
         return Path(word)
@@ -75,24 +77,24 @@ def parse_address(word: str | Path, project: Path) -> DatabaseAddress:
 
 
 def make_absolute(db: DatabaseAddress) -> DatabaseAddress:
-    """The same database, also from another folder."""
+    """Return the address in a form that is valid from every folder."""
     return db.absolute() if isinstance(db, Path) else db
 
 
 def beside(db: DatabaseAddress, suffix: str) -> Path:
-    """The file or folder of this machine that belongs to the database and is called so."""
+    """Return this machine's file or folder with that suffix for the database."""
     if isinstance(db, Path):
         return db.with_name(f"{db.name}.{suffix}")
     return db.folder / f"{db.name}.{suffix}"
 
 
 def state_folder(db: DatabaseAddress) -> Path:
-    """The folder in which all such files lie."""
+    """Return the folder that holds all such files."""
     return (db.parent if isinstance(db, Path) else db.folder).resolve()
 
 
 def identify(db: DatabaseAddress) -> bytes:
-    """The same for the same database, however it is named."""
+    """Return the same bytes for the same database, however it is named."""
     return os.fsencode(db.resolve()) if isinstance(db, Path) else db.identity.encode()
 
 

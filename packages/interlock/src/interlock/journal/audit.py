@@ -1,8 +1,8 @@
-"""The audit behind `doctor --deep`: does the database say one and the same thing everywhere?
+"""Audit a database for `doctor --deep`: does it agree with itself?
 
 The fold of each case's journal must equal its row; every dispatch is either settled or the open one
-of its case; every blob still has the hash it was written with. Applications hand in rules about
-their own tables. Reads only, and reports what it cannot read instead of stopping at it.
+of its case; every blob still has the hash it was written with. Applications add rules about their
+own tables. The audit only reads, and reports what it cannot read instead of stopping.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -28,8 +28,7 @@ from interlock.system.errors import InterlockError
 
 FindSubjects = Callable[[RawConnection], Iterable[str]]
 AuditRules = Mapping[str, tuple[str | FindSubjects, str]]
-"""By the id of a fault: a query, or a function, for the subjects that have it, and what is wrong
-with them."""
+"""Queries or functions that find faulty subjects, and a message for each, by the fault's id."""
 _READ_ERRORS = (
     InterlockError,
     msgspec.MsgspecError,
@@ -71,7 +70,7 @@ _RULES: AuditRules = {
             " join cases c on c.case_no = j.case_no join owners o on o.run_id = c.run_id) e"
             " where e.epoch > e.newest or e.epoch < e.before"
         ),
-        "it was written under an epoch that was over, or that never was",
+        "it was written under an epoch that had ended or never existed",
     ),
     "store.missing": (
         (
@@ -79,7 +78,7 @@ _RULES: AuditRules = {
             " on d.dispatch_id = c.dispatch_id and d.case_no = c.case_no"
             " where c.dispatch_id is not null and d.dispatch_id is null"
         ),
-        "it waits for a dispatch that is not there",
+        "it waits for a dispatch that does not exist",
     ),
     "store.question": (
         (
@@ -87,13 +86,13 @@ _RULES: AuditRules = {
             " on q.question_id = d.dispatch_id and q.case_no = d.case_no"
             " where (d.role = 'human') != (q.question_id is not null)"
         ),
-        "it is for a human and no question, or a question and for nobody",
+        "it is for a human but not a question, or a question but not for a human",
     ),
 }
 
 
 class Fault(msgspec.Struct, frozen=True):
-    """Something that does not add up."""
+    """One inconsistency."""
 
     id: str
     subject: str
@@ -105,8 +104,7 @@ def audit(
     circuit_of: Callable[[Run], Circuit],
     more: Mapping[str, AuditRules] | None = None,
 ) -> list[Fault]:
-    """Everything that does not add up in the whole database; `more` are the rules of applications
-    about their own tables, by what they look at."""
+    """Return every inconsistency in the database; `more` are applications' rules by topic."""
     checks: dict[str, Callable[[], Iterable[Fault]]] = {
         "database": partial(_check_integrity, connection),
         "blobs": partial(_check_blobs, connection),
@@ -133,14 +131,16 @@ def _check_integrity(connection: Connection) -> Iterator[Fault]:
     for line in own.find_damage(connection):
         yield Fault("store.damaged", "database", line)
     for row in own.find_dangling(connection):
-        yield Fault("store.dangling", row, "it refers to a row that is not there")
+        yield Fault("store.dangling", row, "it refers to a row that does not exist")
 
 
 def _check_blobs(connection: Connection) -> Iterator[Fault]:
     raw = raw_connection(connection)
     for number, digest in raw.execute("select blob_id, hash from blobs"):
         if not _is_intact(raw, number, digest):
-            yield Fault("store.altered", f"blob {number}", "its content is not what was written")
+            yield Fault(
+                "store.altered", f"blob {number}", "its content has changed since it was written"
+            )
 
 
 def _is_intact(raw: RawConnection, number: int, digest: bytes) -> bool:
@@ -151,7 +151,7 @@ def _is_intact(raw: RawConnection, number: int, digest: bytes) -> bool:
 
 
 def _check_dispatches(connection: Connection) -> Iterator[Fault]:
-    """Settled, or the open one of its case: anything else was lost or answered twice."""
+    """Report dispatches that were lost or answered twice: each is settled, or open in its case."""
     rows = raw_connection(connection).execute(
         "select d.dispatch_id, j.seq is not null, coalesce(c.dispatch_id, 0) = d.dispatch_id"
         " from dispatches d"
@@ -163,12 +163,12 @@ def _check_dispatches(connection: Connection) -> Iterator[Fault]:
             message = "it is settled, yet its case still waits for it"
             yield Fault("store.unsettled", f"dispatch {dispatch_id}", message)
         if not settled and not is_open:
-            message = "it was sent and neither settled nor waited for"
+            message = "it was sent, but is neither settled nor awaited"
             yield Fault("store.lost", f"dispatch {dispatch_id}", message)
 
 
 def check_rules(connection: Connection, rules: AuditRules) -> Iterator[Fault]:
-    """What breaks these rules."""
+    """Return the faults that these rules find."""
     raw = raw_connection(connection)
     for fault_id, (find, message) in rules.items():
         found = [row[0] for row in raw.execute(find)] if isinstance(find, str) else find(raw)
@@ -182,7 +182,9 @@ def _check_refusals(connection: Connection) -> Iterator[Fault]:
         " where b.hash != r.content_hash"
     )
     for (refusal_id,) in rows:
-        yield Fault("store.altered", f"refusal {refusal_id}", "its content is another answer's")
+        yield Fault(
+            "store.altered", f"refusal {refusal_id}", "its content belongs to another answer"
+        )
 
 
 def _check_folds(

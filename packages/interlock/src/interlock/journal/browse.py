@@ -1,8 +1,8 @@
 # ruff: noqa: S608 - statements are put together from words and marks of ours alone
 """Read many rows at once for pages: runs at a glance, counts by place, tables of cases, changes.
 
-Each is a few statements over indexed rows, however large the run: cases are not decoded or folded,
-and texts stay where they are. `history` reads the same in full.
+Each function takes a few statements over indexed rows, however large the run: cases are not decoded
+or folded, and texts are not read. `history` reads the same data in full.
 """
 
 from collections import Counter
@@ -18,6 +18,7 @@ from interlock.journal.connection import (
     RawConnection,
     find_server,
     is_row_id,
+    mark_all,
     raw_connection,
 )
 from interlock.journal.history import (
@@ -33,8 +34,8 @@ from interlock.system.errors import NotFoundError
 _MOST_FOUND: Final = 20_000
 """Cases that one search can name."""
 _LOOK_BACK: Final = 512
-"""How far back changes are looked for again where several processes write: numbers are taken before
-they are committed."""
+"""Numbers to look back for changes where several processes write: numbers are taken before they are
+committed."""
 _COSTS: Final = (
     "select c.case_no, coalesce(sum(j.tokens), 0), coalesce(sum(j.money), 0.0), max(j.at)"
     " from cases c join journal j on j.case_no = c.case_no where c.case_no in (%s) group by 1"
@@ -59,7 +60,7 @@ class RunGlance(msgspec.Struct, frozen=True):
     circuit: str
     source: str
     status: str
-    """As the journal has it, which cannot know that a process has died."""
+    """The status in the journal, which does not know if a process has died."""
     created_at: float
     changed_at: float
     options: Mapping[str, Any]
@@ -73,32 +74,32 @@ class RunGlance(msgspec.Struct, frozen=True):
 
 
 class PlaceCount(msgspec.Struct, frozen=True):
-    """The number of cases that stand at a step, are stuck there, or came from it to an end."""
+    """The number of cases that stand at a step, are stuck there, or went from it to an end."""
 
     step: str
     status: str
     end: str
     asked: int
-    """Those for which an answer is awaited."""
+    """Cases that wait for an answer."""
     cases: int
 
 
 class CaseFilter(msgspec.Struct, frozen=True):
-    """A choice of the cases of a run, and their order."""
+    """A selection of a run's cases, and their order."""
 
     text: str = ""
-    """A part of the case's id, whatever the case of letters."""
+    """A part of the case's id, in upper or lower case."""
     state: str = ""
     """`open`, `asked`, `human`, `stuck`, or the name of an end."""
     step: str = ""
     sort: SortKey = "case"
     descending: bool = False
     named: tuple[int, ...] = ()
-    """Cases that fit the text by another name."""
+    """Cases that match the text by another name."""
 
 
 class CostedCase(CaseSummary, frozen=True):
-    """A case, and what it has cost."""
+    """A case with its cost."""
 
     tokens: int = 0
     money: float = 0.0
@@ -107,17 +108,17 @@ class CostedCase(CaseSummary, frozen=True):
 
     @property
     def reason(self) -> str:
-        """Return why it is stuck, or came to its end; empty if nothing is to be said."""
+        """The reason it is stuck or ended; empty if there is nothing to say."""
         return self.state.reason
 
     @property
     def attempt(self) -> int:
-        """Return how often it has come to its step."""
+        """The number of visits to its step."""
         return self.state.visits.get(self.step, 0)
 
 
 class Position(msgspec.Struct, frozen=True):
-    """A position in the journal, with a mark that differs when anything was written."""
+    """A position in the journal, with a mark that changes with every write."""
 
     seq: int
     dispatch_id: int
@@ -137,14 +138,16 @@ def list_glances(
     only: Sequence[int] = (),
     brief: bool = False,
 ) -> list[RunGlance]:
-    """Return the newest runs, newest first; those before that number, or `only` those, if some are
-    named. In `brief`, without their cases and costs."""
+    """Return the newest runs, newest first, before that number, or `only` the named ones.
+
+    With `brief`, cases and costs are left out.
+    """
     raw = raw_connection(connection)
     query = "select run_id, circuit, source, status, created_at, changed_at, options from runs"
     given: list[Any] = []
     if only:
         given = [each for each in only if is_row_id(each)][:MOST_NAMED]
-        query += f" where run_id in ({_marks(given)})"
+        query += f" where run_id in ({mark_all(given)})"
     elif before:
         query, given = f"{query} where run_id < ?", [before if is_row_id(before) else 0]
     rows = raw.execute(f"{query} order by run_id desc limit ?", (*given, limit)).fetchall()
@@ -167,7 +170,7 @@ def list_glances(
 
 
 def has_running(connection: Connection) -> bool:
-    """Return whether any run is running, as the journal has it."""
+    """Return True if any run is running, according to the journal."""
     query = "select 1 from runs where status = 'running' limit 1"
     return raw_connection(connection).execute(query).fetchone() is not None
 
@@ -179,7 +182,7 @@ def list_case_numbers(connection: Connection, run_id: int) -> list[int]:
 
 
 def count_places(connection: Connection, run_id: int) -> list[PlaceCount]:
-    """Count the cases of a run by where they stand."""
+    """Count the cases of a run by step, status and end."""
     raw = raw_connection(connection)
     rows = raw.execute(
         f"select c.step, c.status, {_end(raw)}, count(c.dispatch_id), count(*) from cases c"
@@ -192,7 +195,7 @@ def count_places(connection: Connection, run_id: int) -> list[PlaceCount]:
 def list_case_rows(
     connection: Connection, run_id: int, wanted: CaseFilter, *, limit: int, offset: int = 0
 ) -> tuple[list[CostedCase], int]:
-    """Return some cases of a run in order, and how many there are in all."""
+    """Return some cases of a run in order, and the total number."""
     raw = raw_connection(connection)
     where, given = _build_where(raw, wanted)
     tables = "cases c left join dispatches d on d.dispatch_id = c.dispatch_id"
@@ -219,7 +222,7 @@ def _build_where(raw: RawConnection, wanted: CaseFilter) -> tuple[str, list[Any]
             pattern = pattern.replace(sign, f"\\{sign}")
         named = [*wanted.named[:_MOST_FOUND]]
         where = " and (lower(c.case_id) like ? escape '\\'"
-        where += f" or c.case_no in ({_marks(named)}))" if named else ")"
+        where += f" or c.case_no in ({mark_all(named)}))" if named else ")"
         given = [f"%{pattern}%", *named]
     if wanted.step:
         where, given = f"{where} and c.step = ?", [*given, wanted.step]
@@ -235,7 +238,7 @@ def _build_where(raw: RawConnection, wanted: CaseFilter) -> tuple[str, list[Any]
 
 
 def _build_order(raw: RawConnection, wanted: CaseFilter, run_id: int) -> tuple[str, list[Any]]:
-    """By what they are sorted, and what the table of costs needs if it is that."""
+    """Return the sort order, and the parameters of the table of costs if it needs one."""
     way = "desc" if wanted.descending else "asc"
     if wanted.sort == "cost":
         return f"{_JOURNAL_MONEY} {way}, c.case_no", [run_id]
@@ -244,7 +247,7 @@ def _build_order(raw: RawConnection, wanted: CaseFilter, run_id: int) -> tuple[s
         "name": f"c.case_id {way}",
         "step": f"c.step {way}, c.case_no",
         "state": f"c.status {way}, {_end(raw)} {way}, c.case_no",
-        # The longest wait first; those for whom nobody waits come last either way.
+        # The longest wait comes first; cases without a dispatch come last either way.
         "age": f"case when d.at is null then 1 else 0 end, d.at {way}, c.case_no",
     }
     return columns[wanted.sort], []
@@ -261,7 +264,7 @@ def find_case_rows(connection: Connection, numbers: Sequence[int]) -> list[Coste
 
 def _read_rows(connection: Connection, numbers: Sequence[int]) -> Iterator[CostedCase]:
     raw, cases = raw_connection(connection), find_cases(connection, numbers)
-    costs = {row[0]: row[1:] for row in raw.execute(_COSTS % _marks(numbers), list(numbers))}
+    costs = {row[0]: row[1:] for row in raw.execute(_COSTS % mark_all(numbers), list(numbers))}
     pauses: dict[int, tuple[int, float]] = {}
     for run_id in {each.run_id for each in cases}:
         for case_no, tokens, money in raw.execute(_PAUSE_COSTS, (run_id,)):
@@ -278,7 +281,7 @@ def _read_rows(connection: Connection, numbers: Sequence[int]) -> Iterator[Coste
 
 
 def find_case_id(connection: Connection, run_id: int, case_no: int) -> str:
-    """Return the name of a case by its number; NotFoundError if the run has none of that number."""
+    """Return the id of a case by its number; raise NotFoundError if the run has no such case."""
     query = "select case_id from cases where run_id = ? and case_no = ?"
     known = is_row_id(run_id) and is_row_id(case_no)
     row = raw_connection(connection).execute(query, (run_id, case_no)).fetchone() if known else None
@@ -288,8 +291,8 @@ def find_case_id(connection: Connection, run_id: int, case_no: int) -> str:
 
 
 def count_waiting(connection: Connection) -> int:
-    """Return how many questions wait for a person in the database; those of agents lie
-    elsewhere."""
+    """Return the number of questions in the database that wait for a person; agents' own questions
+    are kept elsewhere."""
     raw = raw_connection(connection)
     (gates,) = raw.execute(
         "select count(*) from questions q join cases c on c.dispatch_id = q.question_id"
@@ -302,7 +305,7 @@ def count_waiting(connection: Connection) -> int:
 
 
 def list_needs(connection: Connection) -> list[tuple[int, str, tuple[str, ...]]]:
-    """Return the open cases that come after others: run, name, and whom they need."""
+    """Return the open cases that need others: run, id, and the needed cases."""
     rows = raw_connection(connection).execute(
         "select run_id, case_id, needs from cases where status = 'open' and needs != '[]'"
     )
@@ -310,7 +313,7 @@ def list_needs(connection: Connection) -> list[tuple[int, str, tuple[str, ...]]]
 
 
 def read_position(connection: Connection) -> Position:
-    """Return the newest position in the journal. Cheap enough to be asked many times a second."""
+    """Return the newest position in the journal; cheap enough to ask many times a second."""
     raw = raw_connection(connection)
     newest = (
         "select (select max(seq) from journal), (select max(dispatch_id) from dispatches),"
@@ -320,7 +323,7 @@ def read_position(connection: Connection) -> Position:
         " (select max(run_id) from runs)"
     )
     if find_server(raw):
-        # Whoever commits late does not raise the largest number; the snapshot differs all the same.
+        # A late commit does not raise the largest number, but it changes the snapshot.
         newest += ", pg_current_snapshot()::text"
     found = raw.execute(newest).fetchone()
     seq, dispatch_id, refusal_id, case_no = (each or 0 for each in found[:4])
@@ -328,16 +331,15 @@ def read_position(connection: Connection) -> Position:
 
 
 def list_statuses(connection: Connection, finished: Sequence[str]) -> dict[int, str]:
-    """Return the status of each run that is not over, as the journal has it."""
-    marks = ", ".join("?" * len(finished))
-    query = f"select run_id, status from runs where status not in ({marks})"
+    """Return the journal's status of each unfinished run."""
+    query = f"select run_id, status from runs where status not in ({mark_all(finished)})"
     return dict(raw_connection(connection).execute(query, list(finished)).fetchall())
 
 
 def find_case_numbers(
     connection: Connection, cases: Sequence[tuple[int, str]]
 ) -> list[tuple[int, int]]:
-    """Return the runs and numbers of cases that are known by run and name."""
+    """Return the runs and numbers of cases given by run and id."""
     raw = raw_connection(connection)
     query = "select run_id, case_no from cases where run_id = ? and case_id = ?"
     rows = (raw.execute(query, each).fetchone() for each in cases)
@@ -347,9 +349,11 @@ def find_case_numbers(
 def list_changed_cases(
     connection: Connection, since: Position
 ) -> list[tuple[str, int, int, float]]:
-    """Return the cases of all runs that were written to since then: a mark of the row that says so,
-    the run, the case's number, and when that was (0 for a case that only came in). Where several
-    processes write, some are named again."""
+    """Return the cases of all runs that were written to since then, some of them repeatedly.
+
+    Each has a mark of the row that changed, the run, the case's number, and the time (0 for a new
+    case).
+    """
     raw = raw_connection(connection)
     back = _LOOK_BACK if find_server(raw) else 0
     rows = raw.execute(
@@ -366,16 +370,12 @@ def list_changed_cases(
     return [(str(mark), run_id, case_no, float(at)) for mark, run_id, case_no, at in rows]
 
 
-def _marks(numbers: Sequence[int]) -> str:
-    return ", ".join("?" * len(numbers)) or "null"
-
-
 def _end(raw: RawConnection) -> str:
     return state_field(raw, "end")
 
 
 class RoleRecord(msgspec.Struct, frozen=True):
-    """A record of the dispatches of a role in a run: how many were answered, and at what cost."""
+    """Statistics of a role's dispatches in a run: answers, failures, refusals, cost and time."""
 
     run_id: int
     role: str
@@ -388,7 +388,7 @@ class RoleRecord(msgspec.Struct, frozen=True):
 
 
 def list_role_records(connection: Connection, *, runs: int) -> list[RoleRecord]:
-    """Return a record of the dispatches of each role but people, in the newest runs."""
+    """Return the statistics of each role, except people, in the newest runs."""
     raw = raw_connection(connection)
     newest = raw.execute(
         "select run_id, options from runs order by run_id desc limit ?", (runs,)
@@ -397,7 +397,7 @@ def list_role_records(connection: Connection, *, runs: int) -> list[RoleRecord]:
     if not options:
         return []
     numbers = list(options)
-    marks = _marks(numbers)
+    marks = mark_all(numbers)
     failures = ", ".join(f"'{each}'" for each in FAILURES)
     signal = (
         "j.decision::json->>'signal'"
@@ -456,7 +456,7 @@ class AskedRole(msgspec.Struct, frozen=True):
 
 
 def list_asked_roles(connection: Connection) -> list[AskedRole]:
-    """Return the open dispatches of agents, by role, in the runs that are running."""
+    """Return the open dispatches of agents in running runs, by role."""
     rows = raw_connection(connection).execute(
         "select r.run_id, d.role, r.options, count(*), min(d.at) from runs r"
         " join cases c on c.run_id = r.run_id join dispatches d on d.dispatch_id = c.dispatch_id"

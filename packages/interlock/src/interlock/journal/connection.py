@@ -1,7 +1,8 @@
-"""A connection to the journal's database, whichever it is.
+"""A connection to the journal's database of either kind.
 
-Statements are plain SQL with `?` for each parameter, in order, that both databases understand;
-`postgres.py` translates the marks. What only one of them knows is in `sqlite.py` or `postgres.py`.
+Statements are plain SQL that both databases understand, with `?` for each parameter, in order;
+`postgres.py` translates the marks. Anything specific to one database is in `sqlite.py` or
+`postgres.py`.
 """
 
 import sqlite3
@@ -23,13 +24,13 @@ class ServerError(Exception):
 
 
 class ServerConflictError(ServerError):
-    """A row breaks a key."""
+    """A row violates a key."""
 
 
 ERRORS = (sqlite3.DatabaseError, ServerError)
 """The errors of all databases."""
 CONFLICTS = (sqlite3.IntegrityError, ServerConflictError)
-"""Among them: a row that breaks a key."""
+"""The errors for a row that violates a key."""
 
 
 class RawCursor(Protocol):
@@ -63,7 +64,7 @@ class RawConnection(Protocol):
 
 
 class ServerConnection(RawConnection, Protocol):
-    """One to a server, which other processes write to at the same time."""
+    """A connection to a server, to which other processes write at the same time."""
 
     def begin(self) -> None: ...
 
@@ -75,7 +76,7 @@ class ServerConnection(RawConnection, Protocol):
 
 
 class Connection:
-    """A connection to a database: the driver's own, and what is known of it."""
+    """A connection to a database: the driver's own, and facts about it."""
 
     def __init__(self, raw: RawConnection) -> None:
         self.raw = raw
@@ -88,7 +89,7 @@ class TableColumns(msgspec.Struct, frozen=True):
     name: str
     columns: tuple[str, ...]
     keys: tuple[str, ...]
-    """Those of the primary key, in its order."""
+    """The columns of the primary key, in order."""
     texts: frozenset[str]
     refers_to: frozenset[str]
     """The tables that its foreign keys name."""
@@ -133,7 +134,7 @@ def transaction(connection: Connection) -> Iterator[RawConnection]:
 def write_many(
     raw: RawConnection, statements: Sequence[tuple[str, Sequence[Sequence[Any]]]]
 ) -> None:
-    """Execute statements with their rows, in order; belongs inside a transaction."""
+    """Execute statements with their rows, in order; requires a transaction."""
     if server := find_server(raw):
         server.write_many(statements)
     else:
@@ -142,7 +143,7 @@ def write_many(
 
 
 def lock_until_commit(raw: RawConnection, name: str) -> None:
-    """Hold a named lock until the transaction is over. In a SQLite file nobody else could write."""
+    """Hold a named lock until the transaction ends; a SQLite file has only one writer anyway."""
     if server := find_server(raw):
         server.lock(name)
 
@@ -162,11 +163,10 @@ _MOST_RESERVED = 256
 
 
 class NumberSource:
-    """Gives out numbers that nobody else gives out; each is larger than those before.
+    """Give out rising numbers, each to one caller only.
 
-    A SQLite file has one writer, who counts on from the largest number in it. On a server several
-    write at once: a sequence gives numbers out, some at a time, more the more are needed. What a
-    process does not use of them is never used.
+    A SQLite file has one writer, who continues from its largest number. On a server with several
+    writers a sequence gives out numbers in blocks, which grow with demand; unused ones are lost.
     """
 
     def __init__(self, raw: RawConnection, kind: NumberKind, after: int = 0) -> None:
@@ -193,7 +193,7 @@ class NumberSource:
         return number
 
     def take_many(self, count: int) -> list[int]:
-        """Return so many numbers at once."""
+        """Return that many numbers at once."""
         if self._server is None:
             self._after += count
             return list(range(self._after - count + 1, self._after + 1))
@@ -201,10 +201,10 @@ class NumberSource:
 
 
 def mark_all(values: Collection[object]) -> str:
-    """Return a mark for each value, as in `where x in (…)`."""
-    return ", ".join("?" * len(values))
+    """Return a mark for each value, as in `where x in (…)`; `null` for none."""
+    return ", ".join("?" * len(values)) or "null"
 
 
 def is_row_id(number: int) -> bool:
-    """Return whether the databases can hold a number; people and agents name others, too."""
+    """Return True if the databases can hold a number; people and agents name others, too."""
     return -_LARGEST - 1 <= number <= _LARGEST

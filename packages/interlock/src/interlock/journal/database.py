@@ -1,8 +1,8 @@
-"""A workspace's database: opened by its address, made or upgraded. Errors say what to do.
+"""Open a workspace's database by its address; create or upgrade it. Errors say what to do.
 
-A SQLite file has one writer at a time, who holds a lock file that dies with its process and names
-it to whoever comes second; readers open read-only and never wait. A PostgreSQL database has as many
-writers as come: `ownership.py` sees to it that each run has one.
+A SQLite file has one writer at a time, which holds a lock file that ends with its process and names
+it to later ones; readers open read-only and never wait. A PostgreSQL database has any number of
+writers: `ownership.py` gives each run one.
 """
 
 import json
@@ -39,11 +39,11 @@ _ADDRESS = "interlock.address"
 
 @contextmanager
 def hold_writer_lock(path: Path) -> Iterator[None]:
-    """Be the one writer, or StoreError with the name of the one who is."""
+    """Hold the writer's lock; raise StoreError with the name of its present holder."""
     me = msgspec.to_builtins(describe_self())
     del me["name"]
     try:
-        # Somebody who only looks whether there is a writer holds it for a moment.
+        # A process that checks for a writer holds the lock for a moment.
         with hold_lock(_find_lock_file(path), json.dumps(me).encode(), wait=BRIEFLY):
             yield
     except LockHeldError as held:
@@ -63,7 +63,7 @@ def find_writers(db: DatabaseAddress) -> Writers:
 
 
 def find_writer(db: DatabaseAddress, run_id: int | None = None) -> Writer | None:
-    """Return the process that works on that run at this moment; on any, if none is named."""
+    """Return the process that works on that run, or on any if no run is named."""
     return find_writers(db).find(run_id)
 
 
@@ -80,8 +80,10 @@ def _parse_writer(owner: bytes) -> Writer | None:
 
 @contextmanager
 def open_writer(db: DatabaseAddress) -> Iterator[Connection]:
-    """Open a connection that may write; the database is made or brought up to date if need be. A
-    SQLite file has one at a time."""
+    """Open a connection that may write; create or upgrade the database if need be.
+
+    A SQLite file has one such connection at a time.
+    """
     with explain_errors(db):
         if isinstance(db, Path):
             with _open_file(db) as connection:
@@ -122,8 +124,10 @@ def _open_server(address: PostgresAddress) -> Iterator[Connection]:
 
 @contextmanager
 def write_beside(db: DatabaseAddress) -> Iterator[RawConnection]:
-    """Open one short transaction in tables that no run writes to, also while a run holds a SQLite
-    file; the database is made or brought up to date first, if nobody holds it."""
+    """Open one short transaction in tables that no run writes to, even while a run holds the file.
+
+    The database is created or upgraded first, if nobody holds it.
+    """
     with explain_errors(db):
         if isinstance(db, Path):
             if not _is_current(db):
@@ -148,7 +152,7 @@ def _is_current(path: Path) -> bool:
 
 @contextmanager
 def open_reader(db: DatabaseAddress) -> Iterator[Connection]:
-    """Open a connection that sees what is committed and can change nothing."""
+    """Open a connection that sees committed data and can change nothing."""
     with explain_errors(db):
         if isinstance(db, Path):
             if not db.exists():
@@ -165,7 +169,7 @@ def open_reader(db: DatabaseAddress) -> Iterator[Connection]:
 
 
 def has_database(db: DatabaseAddress) -> bool:
-    """Return whether there is anything to read yet."""
+    """Return True if there is anything to read yet."""
     if isinstance(db, Path):
         return db.exists()
     with explain_errors(db), load_driver().connect(db, "ro") as connection:
@@ -201,8 +205,7 @@ def _lacks_rights(db: DatabaseAddress, error: Exception) -> bool:
 
 
 def create_file(path: Path) -> None:
-    """Make a new database. It appears whole or not at all: it is made beside and moved into
-    place."""
+    """Create a database, whole or not at all: it is made beside its place and moved there."""
     fresh = path.with_name(f".{path.name}.new")
     for left_over in path.parent.glob(f"{fresh.name}*"):
         left_over.unlink()
@@ -210,8 +213,8 @@ def create_file(path: Path) -> None:
     fresh.chmod(private_mode(path.parent))  # its log and index get the same rights
     with sqlite.connect(fresh, "rw") as connection:
         bring_up_to_date(connection, path, list_table_sets(), create=True)
-        # Here, not once it is in place: a process killed in the middle of that change leaves a
-        # rollback journal, which a reader may not roll back (SQLITE_READONLY_ROLLBACK).
+        # Set this before the move: a process killed in the middle of the change leaves a rollback
+        # journal, which a reader may not roll back (SQLITE_READONLY_ROLLBACK).
         sqlite.make_durable(connection)
     rename_synced(fresh, path)
 
@@ -226,7 +229,7 @@ def _check(db: DatabaseAddress, connection: Connection) -> None:
 
 
 def _check_current(db: DatabaseAddress, connection: Connection) -> None:
-    """Raise StoreError if the journal's own tables are of another version than these."""
+    """Raise StoreError unless the journal's own tables have this version."""
     versions, journal = read_versions(connection.raw), _find_journal()
     if problem := find_problem(versions, [journal]):
         raise StoreError(f"{db}: {problem}")

@@ -1,6 +1,6 @@
-"""Notifications: what people want to hear about a run without looking at it; what daemons say.
+"""Notifications to people about a run, and reports of daemons.
 
-Only what one says; how it travels is the business of whoever is given it, and returns at once.
+This module defines the messages; the receiver decides how they travel, and returns at once.
 """
 
 from collections.abc import Callable, Mapping
@@ -10,11 +10,11 @@ import msgspec
 
 NotificationKind = Literal["gate", "query", "stuck", "rate-limit", "budget-low", "budget", "over"]
 MAX_NAMED = 100
-"""Cases and questions that one notice names; it says how many there are."""
+"""Cases and questions that one notification names; it always counts all of them."""
 
 
 class Notification(msgspec.Struct, frozen=True):
-    """Something happened that a person may want to act on."""
+    """An event that a person may want to act on."""
 
     event: NotificationKind
     run_id: int
@@ -22,8 +22,8 @@ class Notification(msgspec.Struct, frozen=True):
     text: str
     """One line for people."""
     about: str = ""
-    """What it is about: notices about the same may travel as one. A step and a family, an account,
-    a limit, a status."""
+    """The subject, by which notifications are joined: a step and a family, an account, a limit, a
+    status."""
     cases: tuple[str, ...] = ()
     questions: tuple[int | str, ...] = ()
     until: float = 0.0
@@ -34,38 +34,17 @@ Tell = Callable[[Notification], None]
 
 
 class Report(Protocol):
-    """Told, in a line each, what a coordinator or a worker does; and the same as fields."""
+    """Receive each action of a coordinator or a worker, as a line and as fields."""
 
     def __call__(self, text: str, **fields: Any) -> None: ...
 
 
 def ignore_notification(_notice: Notification) -> None:
-    """Nobody wants to hear of it."""
-
-
-def join_notifications(one: Notification, other: Notification) -> Notification:
-    """Two notices about the same as one: of gates that opened, cases that got stuck."""
-    cases = tuple(dict.fromkeys(one.cases + other.cases))
-    questions = tuple(dict.fromkeys(one.questions + other.questions))
-    text = other.text if len(cases) <= 1 else format_many(one.event, one.about, cases, questions)
-    return msgspec.structs.replace(
-        one, text=text, cases=cases, questions=questions, at=max(one.at, other.at)
-    )
-
-
-def format_many(
-    event: NotificationKind, about: str, cases: tuple[str, ...], questions: tuple[int | str, ...]
-) -> str:
-    """One line about cases that wait at the same gate, or are stuck."""
-    step = about.partition("/")[0]
-    named = cases[0] if len(cases) == 1 else f"{cases[0]} and {len(cases) - 1} more"
-    if event == "gate":
-        return f"{named} at {step}: 'interlock answer {questions[0]} DECISION'"
-    return f"{named} stuck at {step}: 'interlock explain {cases[0]}'"
+    """Ignore the notification."""
 
 
 def build_json(notice: Notification) -> Mapping[str, Any]:
-    """A notice for programs. `id` is the same whenever the same notice is sent again."""
+    """Return a notification for programs; its `id` stays the same when it is sent again."""
     body: dict[str, Any] = msgspec.to_builtins(notice)
     marks = (notice.run_id, notice.event, notice.about, *notice.questions[:1], notice.at)
     return {

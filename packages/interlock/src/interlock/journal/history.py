@@ -1,9 +1,8 @@
 """Read cases, dispatches, decisions and questions in full.
 
-Reads committed rows only and changes none. A look at a run that is being worked on must be cheap,
-so the readers of whole runs use few statements, and texts are left where they are unless asked for.
-
-A question is the dispatch of a gate; asked again, it has another number.
+Reads committed rows only and changes none. Readers of whole runs use few statements, so that
+looking at an active run is cheap, and texts are read only on request. A question is the dispatch of
+a gate; asked again, it has another number.
 """
 
 from collections import Counter, defaultdict
@@ -35,7 +34,8 @@ _DISPATCHES = (
 )
 _IN_ORDER = " order by c.case_no, d.dispatch_id"
 _OF_RUN = " where c.run_id = ? and (j.seq is not null or c.dispatch_id = d.dispatch_id)"
-# The table of dispatches has no index by case: the journal has, and the open one is in the case.
+# The table of dispatches has no index by case; the journal has one, and the case names its open
+# dispatch.
 _OF_CASE = (
     " where d.dispatch_id in (select dispatch_id from journal where case_no = ?"
     " union select dispatch_id from cases where case_no = ?)"
@@ -66,12 +66,12 @@ _QUESTION = (
     " where q.question_id = ?"
 )
 MOST_NAMED: Final = 500
-"""Numbers in one statement; databases have a limit."""
+"""Numbers in one statement, which databases limit."""
 _decode_names = msgspec.json.Decoder(tuple[str, ...]).decode
 
 
 class CaseSummary(msgspec.Struct, frozen=True):
-    """A case and where it stands."""
+    """A case and its position."""
 
     case_no: int
     case_id: str
@@ -83,13 +83,13 @@ class CaseSummary(msgspec.Struct, frozen=True):
     needs: tuple[str, ...] = ()
     """The cases that must end well before it starts."""
     role: str = ""
-    """The role that is asked, if one is."""
+    """The role that is asked; empty if none is."""
     since: float = 0.0
-    """The time at which it was asked; 0 if nobody is."""
+    """The time at which it was asked; 0 if it is not."""
 
     @property
     def end(self) -> str:
-        """Return the end it came to; empty while it is open."""
+        """The end it reached; empty while it is open."""
         return self.state.end
 
 
@@ -106,8 +106,11 @@ class RefusalRecord(msgspec.Struct, frozen=True):
 
 
 class DispatchRecord(msgspec.Struct, frozen=True):
-    """One dispatch: what was asked, what came back, what was decided. Without a decision it is
-    open. The prompt, and what refused answers said, are empty unless texts were asked for."""
+    """One dispatch: the question, the answer and the decision.
+
+    Without a decision it is open. The prompt, and the content of refused answers, are empty unless
+    texts were requested.
+    """
 
     case_id: str
     dispatch_id: int
@@ -119,7 +122,7 @@ class DispatchRecord(msgspec.Struct, frozen=True):
     refused: list[RefusalRecord] = []
     pauses: list[Pause] = []
     calls: list[ModelCall] = []
-    """Requests to a model's endpoint that were answered."""
+    """Answered requests to a model's endpoint."""
     answered_at: float | None = None
     answer: Any = None
     answer_bytes: int = 0
@@ -150,7 +153,7 @@ class OpenGate(msgspec.Struct, frozen=True):
 
 
 class SettledQuestion(msgspec.Struct, frozen=True):
-    """A question that was asked at a gate, and how it was settled, if it was."""
+    """A question asked at a gate, and how it was settled, if it was."""
 
     question_id: int
     run_id: int
@@ -161,18 +164,18 @@ class SettledQuestion(msgspec.Struct, frozen=True):
     settled_at: float | None
     signal: str | None
     now_asked: int | None
-    """The dispatch its case waits for now."""
+    """The dispatch that its case waits for now."""
 
 
 def list_cases(connection: Connection, run_id: int) -> list[CaseSummary]:
-    """Return all cases of a run, with who is asked and since when."""
+    """Return all cases of a run, with the role that is asked and since when."""
     query = f"{_CASES} where c.run_id = ? order by c.case_no"
     return [_read_summary(row) for row in raw_connection(connection).execute(query, (run_id,))]
 
 
 def find_cases(connection: Connection, numbers: Sequence[int]) -> list[CaseSummary]:
     """Return these cases, at most `MOST_NAMED`, in no particular order."""
-    query = f"{_CASES} where c.case_no in ({mark_all(numbers) or 'null'})"
+    query = f"{_CASES} where c.case_no in ({mark_all(numbers)})"
     rows = raw_connection(connection).execute(query, list(numbers))
     return [_read_summary(row) for row in rows]
 
@@ -215,14 +218,14 @@ def count_ends_of_runs(
 
 
 def state_field(raw: RawConnection, name: str) -> str:
-    """Return how a query names a field of a case's state, in the database's own words."""
+    """Return the SQL that reads a field of a case's state in this database."""
     if find_server(raw):
         return f"c.state::json->>'{name}'"
     return f"json_extract(c.state, '$.{name}')"
 
 
 def count_cases(connection: Connection, run_id: int) -> tuple[int, int]:
-    """Return how many cases a run has, and how many of them are over."""
+    """Return the number of a run's cases, and of those that are over."""
     query = (
         "select count(*), count(case when status <> 'open' then 1 end) from cases where run_id = ?"
     )
@@ -231,7 +234,7 @@ def count_cases(connection: Connection, run_id: int) -> tuple[int, int]:
 
 
 def sum_costs(connection: Connection, run_id: int) -> dict[str, tuple[int, float]]:
-    """Tokens and money of each case that has cost something."""
+    """Return tokens and money of each case that has cost something."""
     rows = raw_connection(connection).execute(_COSTS, (run_id,)).fetchall()
     return {case_id: (tokens, money) for case_id, tokens, money in rows if tokens or money}
 
@@ -243,8 +246,10 @@ def list_dispatches(
     run_id: int | None = None,
     texts: bool = False,
 ) -> list[DispatchRecord]:
-    """Return all dispatches of a case, or of a whole run case by case, in order. With `texts` the
-    prompts and the refused answers are read too, which are large."""
+    """Return all dispatches of a case, or of a whole run case by case, in order.
+
+    With `texts`, prompts and refused answers are read too, which are large.
+    """
     raw = raw_connection(connection)
     if case_no is not None:
         rows = raw.execute(_DISPATCHES + _OF_CASE + _IN_ORDER, (case_no, case_no)).fetchall()
@@ -306,7 +311,7 @@ def _read_text(raw: RawConnection, blob: int) -> str:
 
 
 def list_case_starts(connection: Connection, run_id: int) -> dict[int, float]:
-    """Return when the first dispatch of each open case was opened, by the case's number."""
+    """Return the time of each open case's first dispatch, by the case's number."""
     rows = raw_connection(connection).execute(
         "select d.case_no, min(d.at) from dispatches d join cases c on c.case_no = d.case_no"
         " where c.run_id = ? and c.status = 'open' group by d.case_no",
@@ -325,7 +330,7 @@ def list_lines(
 def iterate_lines(
     connection: Connection, run_id: int, seq: int = 0, case_id: str = ""
 ) -> Iterator[JournalLine]:
-    """Yield the decisions of a run one by one, so that nobody holds all of a long run."""
+    """Yield the decisions of a run one by one, because a long run has too many to hold."""
     query = (
         "select j.seq, j.at, c.case_id, j.dispatch_id, j.decision from journal j"
         " join cases c on c.case_no = j.case_no where c.run_id = ? and j.seq > ?"
@@ -337,8 +342,7 @@ def iterate_lines(
 
 
 def list_refusals(connection: Connection, run_id: int, after: int = 0) -> list[RefusalRecord]:
-    """Return every answer of a run that was refused, in order; those `after` that one, if it is
-    named."""
+    """Return every refused answer of a run, in order, after that one if it is named."""
     raw = raw_connection(connection)
     rows = raw.execute(_REFUSALS, (run_id, after)).fetchall()
     return [_read_refusal(raw, row, texts=True) for row in rows]
@@ -351,7 +355,7 @@ def _read_refusal(raw: RawConnection, row: tuple[Any, ...], *, texts: bool) -> R
 
 
 def list_open_questions(connection: Connection) -> list[OpenGate]:
-    """Return every gate that waits, in every run, oldest first."""
+    """Return every waiting gate in every run, oldest first."""
     rows = connection.raw.execute(
         "select d.dispatch_id, c.run_id, c.case_id, d.step, d.at, d.prompt from dispatches d"
         " join questions q on q.question_id = d.dispatch_id"
@@ -378,7 +382,7 @@ def list_open_dispatch_ids(connection: Connection) -> set[int]:
 
 
 def find_question(connection: Connection, question_id: int) -> SettledQuestion | None:
-    """Return a gate's question that was asked once, open or not, and what became of it."""
+    """Return a gate's question, open or not, and how it was settled."""
     number = question_id if is_row_id(question_id) else 0
     row = raw_connection(connection).execute(_QUESTION, (number,)).fetchone()
     if row is None:
@@ -398,8 +402,8 @@ def find_question(connection: Connection, question_id: int) -> SettledQuestion |
 
 
 def list_family(connection: Connection, question: OpenGate) -> list[OpenGate]:
-    """Return the other open questions at the same step of the same run, about cases of one family:
-    those whose input names the same `family`."""
+    """Return the other open questions at the same step of the same run whose cases name the same
+    `family` in their input."""
     families = list_families(connection)
     own = families.get(question.question_id)
     return [
@@ -413,8 +417,7 @@ def list_family(connection: Connection, question: OpenGate) -> list[OpenGate]:
 
 
 def list_families(connection: Connection) -> dict[int, str]:
-    """Return the family of each case with an open question, by question, where its input names
-    one."""
+    """Return the family of each case with an open question, by question, if its input names one."""
     raw = raw_connection(connection)
     rows = raw.execute(
         "select q.question_id, c.input from questions q"
@@ -427,8 +430,10 @@ def list_families(connection: Connection) -> dict[int, str]:
 
 
 def compute_digest(connection: Connection, run_id: int) -> str:
-    """Return one hash over all decisions and answers of a run, whatever their times and dispatch
-    ids: two runs that decided alike, case by case, have the same."""
+    """Return one hash over all decisions and answers of a run, without times and dispatch ids.
+
+    Two runs that decided alike, case by case, have the same digest.
+    """
     raw = raw_connection(connection)
     digest = blake2b(digest_size=16)
     rows = raw.execute(

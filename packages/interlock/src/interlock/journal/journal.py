@@ -1,8 +1,8 @@
-"""The writer's side of the journal: all that one turn of a run writes is one transaction.
+"""Write the journal: everything that one turn of a run writes is one transaction.
 
-An answer enters the journal once: a second one for the same dispatch breaks a unique key and the
-transaction with it, so the caller must have refused it before. What an application changes along
-with a decision is an effect, carried out in the same transaction.
+An answer enters the journal once: a second one for the same dispatch violates a unique key and
+fails the transaction, so the caller must have refused it before. An effect is an application's
+change along with a decision, made in the same transaction.
 
 Prompts, answers and other texts are blobs, kept once per content. Rows refer to a blob by its
 number: numbers rise, so a commit appends a few full pages instead of touching one page per hash.
@@ -78,7 +78,7 @@ def hash_blob(data: bytes) -> bytes:
 
 
 class BlobWriter:
-    """Gives each content a number and collects the rows that are not yet in the database."""
+    """Number each content, and collect the rows that are not yet in the database."""
 
     def __init__(self, raw: RawConnection) -> None:
         self._numbers = NumberSource(raw, "blob")
@@ -100,11 +100,11 @@ class BlobWriter:
         return number
 
     def flush(self, raw: RawConnection) -> None:
-        """Write the collected rows; belongs inside the transaction that refers to them."""
+        """Write the collected rows, in the transaction that refers to them."""
         write_many(raw, self.take_rows())
 
     def take_rows(self) -> list[tuple[str, list[BlobRow]]]:
-        """The statement that writes the collected rows, for whoever writes more with it."""
+        """Return the statement that writes the collected rows, to be run with others."""
         rows, self.rows = self.rows, []
         return [(_BLOB, rows)] if rows else []
 
@@ -114,7 +114,7 @@ def read_blob(raw: RawConnection, number: int) -> bytes:
 
 
 def read_blobs(raw: RawConnection, numbers: Collection[int]) -> dict[int, bytes]:
-    """Several texts at once: a server is asked once for all of them."""
+    """Return several texts with one statement."""
     if not numbers:
         return {}
     query = f"select blob_id, packed, data from blobs where blob_id in ({mark_all(numbers)})"  # noqa: S608
@@ -127,7 +127,7 @@ def read_blobs(raw: RawConnection, numbers: Collection[int]) -> dict[int, bytes]
 
 
 def unpack_blob(number: int, packed: int, data: bytes) -> bytes:
-    """The text of a row of `blobs`."""
+    """Return the text of a row of `blobs`."""
     try:
         return zlib.decompress(data) if packed else bytes(data)
     except (zlib.error, TypeError):
@@ -135,11 +135,11 @@ def unpack_blob(number: int, packed: int, data: bytes) -> bytes:
 
 
 Effect = Callable[[RawConnection, float], None]
-"""What an application changes in its own tables because of a decision. It does not commit."""
+"""An application's change to its own tables because of a decision. It does not commit."""
 
 
 class NewDispatch(msgspec.Struct, frozen=True, gc=False):
-    """One asking: for a case, a step and an attempt, with the prompt as it will be sent."""
+    """One dispatch for a case, a step and an attempt, with the prompt exactly as sent."""
 
     dispatch_id: int
     case_no: int
@@ -151,7 +151,7 @@ class NewDispatch(msgspec.Struct, frozen=True, gc=False):
 
 
 class JournalEntry(msgspec.Struct, frozen=True, gc=False):
-    """An accepted answer and what was decided on it."""
+    """An accepted answer and the decision on it."""
 
     case_no: int
     dispatch_id: int
@@ -162,7 +162,7 @@ class JournalEntry(msgspec.Struct, frozen=True, gc=False):
 
 
 class Refusal(msgspec.Struct, frozen=True):
-    """An answer that changed nothing, and why."""
+    """An answer that changed nothing, and the reason."""
 
     case_no: int | None
     dispatch_id: int | None
@@ -172,8 +172,10 @@ class Refusal(msgspec.Struct, frozen=True):
 
 
 class Pause(msgspec.Struct, frozen=True):
-    """A dispatch that met a rate limit: whose, until when, and what it had cost by then. `guesses`
-    is how often in a row the end was not known; 0 if it is."""
+    """A dispatch that met a rate limit: its account, the limit's end, and the cost so far.
+
+    `guesses` counts how often in a row the end was unknown; 0 if it is known.
+    """
 
     dispatch_id: int
     account: str
@@ -193,7 +195,7 @@ class Inquiry(msgspec.Struct, frozen=True):
 
 
 class InquiryAnswered(msgspec.Struct, frozen=True):
-    """The answer to such a question, and how it changes the run's options."""
+    """The answer to such a question, and its changes to the run's options."""
 
     question_id: int
     by: str
@@ -202,7 +204,7 @@ class InquiryAnswered(msgspec.Struct, frozen=True):
 
 
 class WorkTime(NamedTuple):
-    """Seconds of a day for which agents of a role were out; under '' the run's own time."""
+    """Seconds of a day in which agents of a role were out; under '' the run's own time."""
 
     day: str
     role: str
@@ -210,7 +212,7 @@ class WorkTime(NamedTuple):
 
 
 class CaseRow(msgspec.Struct, frozen=True, gc=False):
-    """A case as it stands after the batch, and the dispatch that is open for it, if any."""
+    """A case after the batch, and its open dispatch, if any."""
 
     case_no: int
     case: Case
@@ -234,7 +236,7 @@ decode_state = msgspec.json.Decoder(State).decode
 
 
 class TurnWrites(msgspec.Struct):
-    """What one transaction writes, beside the effects that were carried out before."""
+    """The rows of one transaction, besides the effects that ran before."""
 
     at: float
     entries: list[JournalEntry] = []
@@ -250,7 +252,7 @@ class TurnWrites(msgspec.Struct):
     seconds: float = 0.0
     status: str | None = None
     cases_changed: bool = False
-    """Whether cases of the run were added or changed, by an effect."""
+    """True if an effect added or changed cases of the run."""
 
     def __bool__(self) -> bool:
         some = self.entries or self.dispatches or self.refusals or self.status or self.cases_changed
@@ -258,8 +260,7 @@ class TurnWrites(msgspec.Struct):
 
 
 class Journal:
-    """The writer's end of one run's journal. What is written names the epoch under which its writer
-    owns the run, if several could."""
+    """Write the journal of one run, under the epoch in which its writer owns the run."""
 
     def __init__(
         self,
@@ -269,33 +270,36 @@ class Journal:
         ownership: Ownership | None = None,
         committed: "Callable[[TurnWrites], None] | None" = None,
     ) -> None:
-        """`committed` is told of every batch that is kept; it must not raise."""
+        """Open the journal; `committed` is called with every committed batch, and must not
+        raise."""
         self.run_id = run_id
         self._committed = committed
         self._ownership = ownership
         self._epoch = ownership.epoch if ownership else 0
         self._raw = raw = raw_connection(connection)
         self.blobs = BlobWriter(raw)
-        """Gives texts their numbers; whoever else writes some while this is open uses it."""
+        """The one source of numbers for texts while the journal is open."""
         self._numbers = NumberSource(raw, "dispatch", after)
 
     @property
     def may_start(self) -> bool:
-        """Whether new work may be begun: the run is ours, for certain."""
+        """True if new work may begin, because the run is certainly ours."""
         return self._ownership is None or self._ownership.is_sure
 
     def check_owned(self) -> None:
-        """StaleEpochError if another has taken the run, as far as is known."""
+        """Raise StaleEpochError if another process is known to have taken the run."""
         if self._ownership is not None:
             self._ownership.raise_if_lost()
 
     def take_dispatch_id(self) -> int:
-        """Unique and rising over the whole workspace; a number is never given out twice."""
+        """Return a dispatch id, unique and rising over the whole workspace."""
         return self._numbers.take()
 
     def apply_effect(self, effect: Effect, at: float) -> None:
-        """Write what a decision of the batch to come changes elsewhere. It can be read back at once
-        over the same connection, and is kept with that batch or not at all."""
+        """Write an effect of the coming batch, which can be read at once over the same connection.
+
+        It is kept with that batch or not at all.
+        """
         try:
             self._begin()
             effect(self._raw, at)
@@ -322,14 +326,14 @@ class Journal:
             self._committed(batch)
 
     def _begin(self) -> None:
-        """Begin the batch's transaction, unless an effect has; only while the run is ours."""
+        """Begin the batch's transaction, unless an effect did; fail if the run is not ours."""
         if not self._raw.in_transaction:
             begin(self._raw)
             if self._ownership is not None:
                 self._ownership.check(self._raw)
 
     def _build_rows(self, batch: TurnWrites) -> list[tuple[str, list[Any]]]:
-        """The statements of a batch, in the order in which they refer to each other."""
+        """Return the statements of a batch, in the order in which they refer to each other."""
         put = self.blobs.put
         at = batch.at
         rows: list[tuple[str, list[Any]]] = []
@@ -354,7 +358,7 @@ class Journal:
         return rows + self._build_rare_rows(batch)
 
     def _build_rare_rows(self, batch: TurnWrites) -> list[tuple[str, list[Any]]]:
-        """What most batches have none of."""
+        """Return the statements for rows that most batches do not have."""
         run_id, at = self.run_id, batch.at
         rows: list[tuple[str, list[Any]]] = []
         if batch.pauses:
@@ -386,7 +390,7 @@ class Journal:
 
 
 def _merge_options(raw: RawConnection, run_id: int, new: Mapping[str, Any]) -> None:
-    """Change the run's options as a JSON merge patch does (RFC 7396)."""
+    """Change the run's options by a JSON merge patch (RFC 7396)."""
     query = "select options from runs where run_id = ?"
     before = msgspec.json.decode(raw.execute(query, (run_id,)).fetchone()[0])
     after = _encode(_apply_merge_patch(before, new)).decode()

@@ -1,8 +1,8 @@
 """The mail of runs: answers at gates, questions of agents, and the replies.
 
-Messages are rows of the table `mail`. They have a name, are written whole, and only once: the first
-of a name counts. They can be left while a run works on the database, which looks for them a few
-times a second. The system says who left a message: the user of the process, or of the server.
+Messages are rows of the table `mail`. Each has a name, and is written whole and once: the first of
+a name counts. They can be left while a run works on the database, which looks for them a few times
+a second. The system names the author: the user of the process, or of the server.
 """
 
 import os
@@ -22,7 +22,7 @@ from interlock.journal.server import ServerConnection, load_driver
 from interlock.system.errors import NoDatabaseError
 
 _RECENT = 2.0
-"""Seconds; far longer than the times of files are coarse."""
+"""Seconds, far longer than the resolution of file times."""
 _PUT = (
     "insert into mail (box, name, body, run_id, at, written_by) values (?, ?, ?, ?, ?, ?)"
     " on conflict do nothing"
@@ -33,7 +33,7 @@ _PUT_ON_SERVER = (
 
 
 class MessageName(msgspec.Struct, frozen=True):
-    """A message's name, and a stamp that differs when another message takes it."""
+    """A message's name, and a stamp that changes when another message takes the name."""
 
     name: str
     stamp: float
@@ -45,7 +45,7 @@ class Message(msgspec.Struct, frozen=True):
     body: bytes
     written_by: str
     is_cut: bool
-    """True if there is more of it than was asked for."""
+    """True if the message is longer than requested."""
 
 
 class Mailbox:
@@ -63,11 +63,11 @@ class Mailbox:
             self._server.close()
 
     def put(self, name: str, body: bytes, run_id: int | None = None) -> bool:
-        """Leave a message for that run; return False if there is one of that name."""
+        """Leave a message for that run; return False if its name is taken."""
         return bool(self.put_all({name: body}, run_id))
 
     def put_all(self, bodies: Mapping[str, bytes], run_id: int | None = None) -> list[str]:
-        """Leave messages for that run, by their names; return the names that were free."""
+        """Leave messages for that run, by name; return the names that were free."""
         on_server = not isinstance(self._db, Path)
         put = _PUT_ON_SERVER if on_server else _PUT
         user = () if on_server else (_find_user(),)
@@ -82,7 +82,7 @@ class Mailbox:
         return found
 
     def find(self, name: str, most: int) -> Message | None:
-        """Return the message with at most so many bytes of its body, or None if it is not there."""
+        """Return a message with at most `most` bytes of its body, or None if it does not exist."""
         rows = self._read(
             "select substr(body, 1, ?), written_by, length(body) from mail"
             " where box = ? and name = ?",
@@ -93,7 +93,7 @@ class Mailbox:
         return None
 
     def list_names(self) -> list[MessageName]:
-        """Return all messages, by name. Cheap while nobody writes to a SQLite file."""
+        """Return all messages, by name; cheap while nobody writes to a SQLite file."""
         now = _stat(self._db) if isinstance(self._db, Path) else None
         if now is None or now != self._looked_at:
             query = "select name, at from mail where box = ? order by name"
@@ -102,7 +102,7 @@ class Mailbox:
         return self._names
 
     def remove(self, name: str) -> None:
-        """Take a message out, if it is there."""
+        """Delete a message, if it exists."""
         if self.find(name, 0) is not None:
             with write_beside(self._db) as raw:
                 raw.execute("delete from mail where box = ? and name = ?", (self._box, name))
@@ -117,7 +117,7 @@ class Mailbox:
             return []
 
     def _read_server(self, address: PostgresAddress, sql: str, *parameters: object) -> list[Any]:
-        """Read over a connection that is kept; one that broke in the meantime is made anew."""
+        """Read over a kept connection; replace one that broke in the meantime."""
         with explain_errors(address):
             if self._server is not None:
                 try:
@@ -131,8 +131,10 @@ class Mailbox:
 
 
 def _stat(path: Path) -> tuple[object, ...] | None:
-    """Return what differs after a change of a SQLite file and its log; None if that is not certain,
-    because one was changed a moment ago and may change again at what is the same time to it."""
+    """Return a stamp of a SQLite file and its log; None if one was changed a moment ago.
+
+    Such a file may change again within the resolution of its time.
+    """
     found = []
     for file in (path, path.with_name(f"{path.name}-wal")):
         try:
@@ -147,7 +149,7 @@ def _stat(path: Path) -> tuple[object, ...] | None:
 
 
 def _find_user() -> str:
-    """Return the user that the process runs as, whatever its environment says."""
+    """Return the user that the process runs as, regardless of its environment."""
     try:
         return pwd.getpwuid(os.geteuid()).pw_name
     except KeyError:

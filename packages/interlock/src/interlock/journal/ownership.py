@@ -1,11 +1,11 @@
-"""Who works on a run: one process at a time, under an epoch that rises whenever a run is taken.
+"""Give each run one process at a time, under an epoch that rises whenever the run is taken.
 
-A SQLite file has one writer, whose lock dies with its process; a run's row in `owners` only records
-it. On PostgreSQL that row is the rule. Whoever takes a run raises its epoch, and every transaction
-of a turn first locks the row and looks whether owner and epoch are still its own: a process that
-was stopped or cut off and comes back can write nothing. It owns the run while its lease lasts, in
-the database's own time; a thread with a connection of its own renews it. A process that could not
-renew for a while starts nothing new, and the others take the run when the lease is over.
+A SQLite file has one writer, whose lock ends with its process; a run's row in `owners` only records
+it. On PostgreSQL that row is the rule. A process that takes a run raises its epoch, and every
+transaction of a turn first locks the row and compares owner and epoch: a process that was stopped
+or cut off can write nothing when it returns. It owns the run while its lease lasts, by the
+database's clock; a thread with a separate connection renews the lease. A process that could not
+renew for a while starts nothing new, and another takes the run when the lease ends.
 """
 
 import os
@@ -34,14 +34,14 @@ from interlock.journal.server import ServerConnection, load_driver
 from interlock.system.errors import StateError, StoreError
 
 LEASE = 7.0
-"""Seconds for which a run is owned without a word: with the looks of others, less than ten pass
-between the death of a coordinator and the next one's first turn."""
+"""Seconds a lease lasts: with the time others need to notice, less than ten pass between the death
+of a coordinator and the next one's first turn."""
 RENEW = 2.0
 SURE = 5.0
 """Seconds without a renewal after which nothing new is started."""
 _LOOK = 0.1
 CHANNEL = "interlock"
-"""The channel on which listeners hear that a run was given back, or got an answer."""
+"""The channel that announces runs given back and answers that arrived."""
 _NEW = "insert into owners values (?, 0, null, '', '', 0, '', 0.0, 0.0)"
 _CHECK = "select 1 from owners where run_id = ? and owner = ? and epoch = ? for no key update"
 _TAKE = """
@@ -103,13 +103,13 @@ class Writer(msgspec.Struct, frozen=True):
 
 
 def describe_self(name: str = "") -> Writer:
-    """This process, for others who find it at work."""
+    """Return a description of this process for others who find it at work."""
     command = " ".join([Path(sys.argv[0]).name, *sys.argv[1:3]])
     return Writer(os.getpid(), socket.gethostname(), command, name)
 
 
 class Ownership:
-    """A run that is ours, until another takes it."""
+    """Our ownership of a run, until another process takes it."""
 
     def __init__(self, run_id: int, owner: str, epoch: int, *, leased: bool) -> None:
         self.run_id = run_id
@@ -122,7 +122,7 @@ class Ownership:
         self._renewed_at = time.monotonic()
 
     def check(self, raw: RawConnection) -> None:
-        """Lock the run for the transaction that has begun; StaleEpochError if it is not ours."""
+        """Lock the run for the current transaction; raise StaleEpochError if it is not ours."""
         if self._leased and raw.execute(_CHECK, self._key).fetchone() is None:
             self._lost.set()
             self.raise_if_lost()
@@ -136,7 +136,7 @@ class Ownership:
 
     @property
     def is_sure(self) -> bool:
-        """Return whether new work may be started: nobody else can own the run by now."""
+        """True if new work may be started, because nobody else can own the run yet."""
         return not self._leased or time.monotonic() - self._renewed_at < SURE
 
     @property
@@ -144,13 +144,13 @@ class Ownership:
         return (self.run_id, self.owner, self.epoch)
 
     def renew(self, server: ServerConnection) -> bool:
-        """Extend the lease; False if another has the run."""
+        """Extend the lease; return False if another process has the run."""
         begun = time.monotonic()
         if server.execute(_RENEW, (LEASE, *self._key)).rowcount == 0:
             self._lost.set()
             self.changed()
             return False
-        # Asked at the end: whoever found it unsure while this took its time is waiting.
+        # Read this last: a thread that found the lease unsure during the renewal is waiting.
         was_sure = self.is_sure
         self._renewed_at = begun
         if not was_sure:
@@ -158,14 +158,14 @@ class Ownership:
         return True
 
     def release(self, raw: RawConnection) -> None:
-        """Give the run back, so that others need not wait for the end of the lease."""
+        """Give the run back, so that others need not wait for the lease to end."""
         if self._leased and not self._lost.is_set():
             raw.execute(_RELEASE, self._key)
             raw.execute("select pg_notify(?, ?)", (CHANNEL, str(self.run_id)))
 
 
 def insert_owner(raw: RawConnection, run_id: int) -> None:
-    """The row of a new run, which nobody works on yet; belongs inside the run's transaction."""
+    """Write the row of a new run, without an owner; requires the run's transaction."""
     raw.execute(_NEW, (run_id,))
 
 
@@ -173,8 +173,7 @@ def insert_owner(raw: RawConnection, run_id: int) -> None:
 def own_run(
     connection: Connection, run_id: int, claimed: Ownership | None = None, name: str = ""
 ) -> Iterator[Ownership]:
-    """Own a run: one that was `claimed` before, or now; StoreError with the name of whoever else
-    does."""
+    """Own a run, `claimed` before or taken now; raise StoreError that names another owner."""
     raw = raw_connection(connection)
     if find_server(raw) is None:
         yield _note_owner(connection, run_id)
@@ -194,20 +193,20 @@ def own_run(
 def claim_due_run(
     connection: Connection, name: str, apart_from: Sequence[int] = ()
 ) -> Ownership | None:
-    """Take a run that nobody works on and that has something to do; None if there is none."""
+    """Take a run that has work to do and no owner; return None if there is none."""
     raw = raw_connection(connection)
     return _take(raw, _TAKE_DUE, list(apart_from), name)
 
 
 def check_free(connection: Connection, run_id: int, claimed: Ownership | None = None) -> None:
-    """StoreError if somebody else works on the run, whoever that is. Whoever died is waited for."""
+    """Raise StoreError if another process works on the run; wait for a dead one's lease to end."""
     raw = raw_connection(connection)
     if find_server(raw) is not None and claimed is None:
         _wait_for_dead(raw, run_id)
 
 
 def leave_to_coordinators(connection: Connection, run_id: int, at: float) -> None:
-    """Let whichever coordinator comes first take the run."""
+    """Offer the run to the coordinator that comes first."""
     with transaction(connection) as raw:
         raw.execute(
             "update runs set status = 'running', changed_at = ? where run_id = ?", (at, run_id)
@@ -226,8 +225,10 @@ def _take_run(raw: RawConnection, run_id: int, name: str) -> Ownership:
 
 
 def _wait_for_dead(raw: RawConnection, run_id: int) -> None:
-    """Return when nobody owns the run any more; StoreError as soon as its owner renews the lease.
-    An owner that was killed a moment ago does not."""
+    """Wait until nobody owns the run; raise StoreError as soon as its owner renews the lease.
+
+    An owner that was just killed does not renew.
+    """
     query = "select lease_until from owners where run_id = ?"
     first = None
     while who := _read_alive(raw).get(run_id):
@@ -249,7 +250,7 @@ def _take(raw: RawConnection, statement: str, wanted: Any, name: str) -> Ownersh
 
 
 def _note_owner(connection: Connection, run_id: int) -> Ownership:
-    """Own a run of a SQLite file, whose one writer owns all of them; the epoch is only noted."""
+    """Note the owner of a SQLite file's run: the file's one writer owns all its runs."""
     owner, me, now = uuid.uuid4().hex, describe_self(), time.time()
     with transaction(connection) as raw:
         row = raw.execute(
@@ -262,8 +263,8 @@ def _note_owner(connection: Connection, run_id: int) -> Ownership:
 
 @contextmanager
 def _keep_renewed(connection: Connection, ownership: Ownership) -> Iterator[None]:
-    """Renew the lease meanwhile, in a thread with a connection of its own: neither a long turn nor
-    a full pool keeps it waiting."""
+    """Renew the lease in a thread with a separate connection, so that long turns cannot delay
+    it."""
     driver = load_driver()
     address = driver.server_connection(connection).address
     over = threading.Event()
@@ -295,20 +296,19 @@ def _keep_renewed(connection: Connection, ownership: Ownership) -> Iterator[None
 
 
 class Writers(msgspec.Struct, frozen=True):
-    """The processes at work on a database: one for all runs of a file, one per run on a server."""
+    """The processes at work on a database: one for a whole file, one per run on a server."""
 
     of_all: Writer | None = None
     by_run: dict[int, Writer] = {}
 
     def find(self, run_id: int | None = None) -> Writer | None:
-        """Return the process that works on that run; on any, if none is named."""
+        """Return the process that works on that run, or on any if no run is named."""
         if run_id is not None and self.of_all is None:
             return self.by_run.get(run_id)
         return self.of_all or next(iter(self.by_run.values()), None)
 
     def find_status(self, run_id: int, status: str) -> str:
-        """Return the status of a run: `interrupted` if the journal says `running`, and the process
-        that worked on it has died."""
+        """Return the run's status: `interrupted` if it is `running` but its process has died."""
         return "interrupted" if status == "running" and self.find(run_id) is None else status
 
     def list_all(self) -> Iterator[Writer]:
@@ -332,5 +332,5 @@ def _read_alive(raw: RawConnection) -> dict[int, Writer]:
 
 
 def is_shared(db: DatabaseAddress) -> bool:
-    """Return whether several processes may write to the database at once."""
+    """Return True if several processes may write to the database at once."""
     return isinstance(db, PostgresAddress)

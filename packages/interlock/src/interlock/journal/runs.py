@@ -1,7 +1,7 @@
-"""Runs and their cases: started in one transaction, loaded again as the fold of their journal.
+"""Start runs and their cases in one transaction, and load them as the fold of their journal.
 
-A run keeps the text of the circuit it was started with: editing the file later changes nothing for
-it.
+A run keeps the text of the circuit it was started with, so that later edits of the file do not
+change it.
 """
 
 from collections.abc import Callable, Collection, ItemsView, Iterable, Iterator, Mapping
@@ -60,7 +60,7 @@ AnyCase = TypeVar("AnyCase", bound=NewCase)
 
 
 class Run(msgspec.Struct, frozen=True):
-    """A suite of cases that is, or was, worked through."""
+    """A suite of cases, at work or finished."""
 
     run_id: int
     circuit: str
@@ -75,7 +75,7 @@ class Run(msgspec.Struct, frozen=True):
 
 
 class LoadedCase(msgspec.Struct, frozen=True):
-    """A case as the journal tells it, and the dispatch that waits for an answer, if any."""
+    """A case folded from the journal, and the dispatch that waits for an answer, if any."""
 
     case_no: int
     case: Case
@@ -85,7 +85,7 @@ class LoadedCase(msgspec.Struct, frozen=True):
 
 
 class OpenDispatch(msgspec.Struct, frozen=True):
-    """A dispatch that was sent, or about to be, and has no accepted answer."""
+    """A dispatch that was or will be sent, and has no accepted answer."""
 
     dispatch_id: int
     case_id: str
@@ -127,8 +127,8 @@ def insert_run(
     at: float,
     number: int | None = None,
 ) -> int:
-    """Write a new run without cases, of that number if one is given, and return its number; belongs
-    inside a transaction."""
+    """Write a new run without cases, under `number` if given, and return its number; requires a
+    transaction."""
     blobs = BlobWriter(raw)
     text_blob = blobs.put(text.encode())
     blobs.flush(raw)
@@ -163,9 +163,11 @@ def insert_cases(
     also: Callable[[list[tuple[int, AnyCase]]], object] = lambda some: None,
     blobs: BlobWriter | None = None,
 ) -> None:
-    """Cases for a run, some at once; `also` gets the numbers of each batch when it is written, to
-    write what belongs to it. Belongs inside a transaction; while a journal is open, with its
-    `blobs`."""
+    """Write cases of a run in batches; requires a transaction.
+
+    `also` receives the numbers of each batch after it is written, to write rows that belong to it.
+    While a journal is open, pass its `blobs`.
+    """
     blobs = blobs or BlobWriter(raw)
     numbers = NumberSource(raw, "case")
     left = iter(cases)
@@ -178,7 +180,7 @@ def insert_cases(
 
 
 def update_case(raw: RawConnection, run_id: int, new: NewCase, blobs: BlobWriter) -> None:
-    """Another input, priority and needs for an open case; belongs inside a transaction."""
+    """Give an open case another input, priority and needs; requires a transaction."""
     number = blobs.put(msgspec.json.encode(new.input))
     blobs.flush(raw)
     raw.execute(
@@ -188,7 +190,7 @@ def update_case(raw: RawConnection, run_id: int, new: NewCase, blobs: BlobWriter
 
 
 def reopen_run(raw: RawConnection, run_id: int, at: float) -> None:
-    """A run that got more to do is not at its end, whatever it was before."""
+    """Set a run that has more to do to running, whatever its status was."""
     raw.execute("update runs set status = 'running', changed_at = ? where run_id = ?", (at, run_id))
 
 
@@ -216,7 +218,7 @@ def list_runs(connection: Connection) -> list[Run]:
 
 
 def find_run(connection: Connection, run_id: int | None = None, *, brief: bool = False) -> Run:
-    """Return that run, or the newest; in `brief`, without what it has spent."""
+    """Return that run, or the newest; in `brief`, without its cost."""
     where, given = ("", ()) if run_id is None else (" where run_id = ?", (run_id,))
     query = f"{_RUNS}{where} order by run_id desc limit 1"
     row = connection.raw.execute(query, given).fetchone() if is_row_id(run_id or 0) else None
@@ -227,14 +229,14 @@ def find_run(connection: Connection, run_id: int | None = None, *, brief: bool =
 
 
 def find_unfinished_run(connection: Connection, fingerprint: str) -> int | None:
-    """Return the newest run of the same circuit and cases that has not come to its end."""
-    marks = ", ".join("?" * len(FINISHED))
+    """Return the newest unfinished run of the same circuit and cases."""
+    marks = mark_all(FINISHED)
     query = f"select max(run_id) from runs where fingerprint = ? and status not in ({marks})"  # noqa: S608
     return _read_number(connection, query, fingerprint, *FINISHED)
 
 
 def find_newest_run(connection: Connection, fingerprint: str) -> int | None:
-    """Return the newest run with that mark, finished or not."""
+    """Return the newest run with that fingerprint, finished or not."""
     query = "select max(run_id) from runs where fingerprint = ?"
     return _read_number(connection, query, fingerprint)
 
@@ -264,7 +266,7 @@ def load_inputs(connection: Connection, run_id: int) -> Iterator[NewCase]:
 
 
 class StoredInput(Mapping[str, Any]):
-    """The input of a case, read whenever it is asked for: that of many cases is much to hold."""
+    """The input of a case, read on every access, because those of many cases need much memory."""
 
     __slots__ = ("_blob", "_read")
 
@@ -285,7 +287,7 @@ class StoredInput(Mapping[str, Any]):
         return self.read().items()
 
     def read(self) -> dict[str, Any]:
-        """Return all of it, as a dictionary of the caller's own."""
+        """Return the whole input as a new dictionary."""
         found: dict[str, Any] = msgspec.json.decode(self._read(self._blob))
         return found
 
@@ -293,14 +295,16 @@ class StoredInput(Mapping[str, Any]):
 _LONG_INPUT = 1_000
 """Bytes from which an input is left in the database."""
 _RECENT = 64
-"""So many inputs are at hand: whoever works on a case asks for its own again and again."""
+"""Inputs kept in memory: a case's own is read again and again while it is worked on."""
 
 
 def load_cases(
     connection: Connection, circuit: Circuit, run_id: int, *, whole: bool = False
 ) -> Iterator[LoadedCase]:
-    """Yield the cases of a run, each the fold of its journal; those that are over only by their
-    end, unless the `whole` story is asked for."""
+    """Yield the cases of a run, each the fold of its journal.
+
+    Cases that are over have only their end, unless the `whole` journal is requested.
+    """
     raw = raw_connection(connection)
     read = lru_cache(_RECENT)(partial(read_blob, raw))
     rows = raw.execute(
@@ -372,7 +376,7 @@ def fold_case(
 def load_decisions(
     connection: Connection, case_no: int
 ) -> Iterator[tuple[Decision, dict[str, Any]]]:
-    """Yield the decisions of a case in order, each with the answer it was made on."""
+    """Yield the decisions of a case in order, each with its answer."""
     yield from _load_stories(raw_connection(connection), [case_no])[case_no]
 
 
@@ -395,7 +399,7 @@ _STORIES = (
     " order by j.case_no, j.dispatch_id"
 )
 _CHUNK = 256
-"""Cases whose texts are read at once: few questions to a server, and little to hold."""
+"""Cases whose texts are read at once: few statements, and little memory."""
 
 
 def _split(rows: Iterable[Any]) -> Iterator[list[Any]]:

@@ -1,4 +1,4 @@
-"""The tables of a database: made from SQL files, and brought up to date by numbered ones.
+"""Create a database's tables from SQL files, and upgrade them by numbered ones.
 
 The journal's tables are in `schema.sql` and `schema_postgres.sql`. An installed feature brings its
 own: the entry-point group `interlock.tables` names a package that holds two such files. A change
@@ -26,22 +26,22 @@ MOVED = -1
 MOVING = -2
 """The version of a journal while it is being moved here."""
 UNRELEASED = 0
-"""The version of a journal that was made before the first release."""
+"""The version of a journal from before the first release."""
 
 
 class TableSet(msgspec.Struct, frozen=True):
-    """The tables that one part of Interlock brings: the journal's, or a feature's."""
+    """The tables of one part of Interlock: the journal, or a feature."""
 
     part: str
     folder: Path
 
     @property
     def version(self) -> int:
-        """Return the newest version, which is that of the schema files."""
+        """The newest version, which the schema files describe."""
         return max((int(file.stem) for file in self._list_migrations("")), default=1)
 
     def read_scripts(self, found: int | None, *, server: bool) -> Iterator[str]:
-        """Yield the scripts that lead from the version that was found to the newest."""
+        """Yield the scripts that lead from the found version to the newest."""
         suffix = "_postgres" if server else ""
         if found is None:
             yield (self.folder / f"schema{suffix}.sql").read_text(encoding="utf-8")
@@ -56,8 +56,10 @@ class TableSet(msgspec.Struct, frozen=True):
 
 @cache
 def list_table_sets() -> tuple[TableSet, ...]:
-    """Return the journal's tables, then those of installed features. A feature whose package is
-    broken is left out; `doctor` reports it."""
+    """Return the journal's tables, then those of installed features.
+
+    A feature with a broken package is left out; `doctor` reports it.
+    """
     found = [TableSet(JOURNAL, Path(__file__).parent)]
     for entry in list_table_entries():
         try:
@@ -68,12 +70,12 @@ def list_table_sets() -> tuple[TableSet, ...]:
 
 
 def list_table_entries() -> list[metadata.EntryPoint]:
-    """Return where each installed feature's tables are declared, by the feature's name."""
+    """Return the declarations of installed features' tables, sorted by name."""
     return sorted(metadata.entry_points(group=GROUP), key=lambda entry: entry.name)
 
 
 def find_table_set(entry: metadata.EntryPoint) -> TableSet:
-    """Return the tables that an entry point names; SourceError if its package has no schema."""
+    """Return the tables that an entry point names; raise SourceError if they are missing."""
     top, *rest = entry.value.split(".")
     spec = util.find_spec(top)  # of an inner package, it would import the outer ones
     for place in (spec and spec.submodule_search_locations) or ():
@@ -81,13 +83,12 @@ def find_table_set(entry: metadata.EntryPoint) -> TableSet:
         if all((folder / file).is_file() for file in ("schema.sql", "schema_postgres.sql")):
             return TableSet(entry.name, folder)
     raise SourceError(
-        f"{entry.value} holds no schema.sql and schema_postgres.sql; mend or uninstall the package "
-        "that brings it"
+        f"{entry.value} holds no schema.sql and schema_postgres.sql; reinstall its package"
     )
 
 
 def read_versions(raw: RawConnection) -> dict[str, int]:
-    """Return the version of each part's tables; nothing if this is no journal."""
+    """Return the version of each part's tables; empty if the database holds no journal."""
     if _has_table(raw, "schema_versions"):
         return dict(raw.execute("select part, version from schema_versions"))
     return {JOURNAL: UNRELEASED} if _has_table(raw, "alembic_version") else {}
@@ -99,7 +100,7 @@ def read_version(raw: RawConnection) -> int | None:
 
 
 def write_version(raw: RawConnection, version: int) -> None:
-    """Set the version of the journal's tables; belongs inside a transaction."""
+    """Set the version of the journal's tables; requires a transaction."""
     raw.execute("update schema_versions set version = ? where part = ?", (version, JOURNAL))
 
 
@@ -113,7 +114,7 @@ def _has_table(raw: RawConnection, name: str) -> bool:
 
 
 def find_problem(versions: Mapping[str, int], sets: Sequence[TableSet]) -> str:
-    """Return why these tables can neither be used nor be brought up to date; empty if they can."""
+    """Return why these tables can be neither used nor upgraded; empty if they can."""
     journal = versions.get(JOURNAL)
     if journal is None:
         return "this is not an Interlock database: move it away or name another with --db"
@@ -142,8 +143,10 @@ def bring_up_to_date(
     *,
     create: bool = False,
 ) -> None:
-    """Make the tables that are missing and migrate those that are older, all of them or none; with
-    `create`, also where there is no journal yet."""
+    """Create missing tables and migrate older ones, all or none.
+
+    With `create`, also create a journal that does not exist yet.
+    """
     raw = raw_connection(connection)
     if _is_done(read_versions(raw), sets):
         return
@@ -153,8 +156,8 @@ def bring_up_to_date(
         if not versions and create:
             if others := driver.find_tables(connection):
                 raise StoreError(
-                    f"{db}: this is no Interlock database, and not empty either (it has the table "
-                    f"{others[0]!r}): create a new one, or name another with --db"
+                    f"{db}: this is not an Interlock database, and it is not empty (it has the "
+                    f"table {others[0]!r}): create a new one, or name another with --db"
                 )
         elif problem := find_problem(versions, sets):
             raise StoreError(f"{db}: {problem}")

@@ -1,7 +1,6 @@
 -- The journal's tables in a SQLite file. Rows of `journal`, `dispatches` and `blobs`
--- are only added; cases are their fold. Prompts and answers are blobs: the rows that mention them
--- stay small, and equal texts are kept once. schema_postgres.sql declares the same; a test compares
--- them.
+-- are only added; cases are their fold. Prompts and answers are blobs, so that rows stay small and
+-- equal texts are kept once. schema_postgres.sql declares the same tables; a test compares them.
 
 -- The version of the journal's tables, and of those of each installed feature.
 CREATE TABLE schema_versions (
@@ -112,8 +111,8 @@ CREATE TABLE questions (
     FOREIGN KEY(case_no) REFERENCES cases (case_no)
 );
 
--- Questions that Interlock itself has for a human, about a run and not at a gate of a case. They
--- are numbered among the dispatches.
+-- Questions of Interlock itself about a run, not at a gate of a case. They share the numbers of
+-- dispatches.
 CREATE TABLE inquiries (
     question_id INTEGER NOT NULL,
     run_id INTEGER NOT NULL,
@@ -127,7 +126,7 @@ CREATE TABLE inquiries (
     FOREIGN KEY(run_id) REFERENCES runs (run_id)
 );
 
--- Each time a dispatch met a rate limit; it stays open and is sent again when the limit is over.
+-- Rate limits that dispatches met; each dispatch stays open and is sent again when the limit ends.
 CREATE TABLE pauses (
     pause_id INTEGER NOT NULL,
     run_id INTEGER NOT NULL,
@@ -144,7 +143,7 @@ CREATE TABLE pauses (
     FOREIGN KEY(dispatch_id) REFERENCES dispatches (dispatch_id)
 );
 
--- Each request to a model's endpoint that was answered, with or without a usable answer.
+-- Answered requests to model endpoints, with or without a usable answer.
 CREATE TABLE calls (
     call_id INTEGER NOT NULL,
     run_id INTEGER NOT NULL,
@@ -163,8 +162,8 @@ CREATE TABLE calls (
     FOREIGN KEY(dispatch_id) REFERENCES dispatches (dispatch_id)
 );
 
--- The seconds that a run was worked on in a day, and that agents of a role were out; the run's own
--- time is kept under the role ''.
+-- Seconds per day in which agents of a role were out; the role '' holds the time the run was worked
+-- on.
 CREATE TABLE worked (
     day TEXT NOT NULL,
     run_id INTEGER NOT NULL,
@@ -174,9 +173,9 @@ CREATE TABLE worked (
     FOREIGN KEY(run_id) REFERENCES runs (run_id)
 ) WITHOUT ROWID;
 
--- The process that works on a run, or did last. Each time a run is taken its epoch rises; what is
--- written under an older epoch is refused. Times are the database's own. `owner` is null once a run
--- is given back.
+-- The present or last process that works on a run. The epoch rises each time a run is taken; writes
+-- under an older epoch fail. Times are those of the database. `owner` is null once a run is given
+-- back.
 CREATE TABLE owners (
     run_id INTEGER NOT NULL,
     epoch INTEGER NOT NULL,
@@ -191,7 +190,7 @@ CREATE TABLE owners (
     FOREIGN KEY(run_id) REFERENCES runs (run_id)
 );
 
--- What people and other processes leave for a run.
+-- Messages of people and other processes to a run.
 CREATE TABLE mail (
     box TEXT NOT NULL,
     name TEXT NOT NULL,
@@ -202,7 +201,7 @@ CREATE TABLE mail (
     PRIMARY KEY (box, name)
 );
 
--- Who may come in over HTTP. Of a secret only a salted hash is kept.
+-- Tokens for the HTTP API; only a salted hash of each secret is kept.
 CREATE TABLE tokens (
     token_id TEXT NOT NULL,
     name TEXT NOT NULL,
@@ -217,7 +216,7 @@ CREATE TABLE tokens (
     PRIMARY KEY (token_id)
 );
 
--- Dispatches that agents on this machine may take, and who has them until when.
+-- Dispatches that agents on this machine may take, with their holders and leases.
 CREATE TABLE offers (
     dispatch_id INTEGER NOT NULL,
     session TEXT NOT NULL,
@@ -238,7 +237,7 @@ CREATE TABLE offers (
     CONSTRAINT offer_state CHECK (state in ('offered', 'taken', 'replied'))
 );
 
--- Replies to offers, until the run has taken them and the agent has its verdict.
+-- Replies to offers, kept until the run has taken them and the agent has its verdict.
 CREATE TABLE replies (
     reply_id TEXT NOT NULL,
     dispatch_id INTEGER NOT NULL,

@@ -1,9 +1,8 @@
 -- The journal's tables in a PostgreSQL database. Rows of `journal`, `dispatches` and `blobs`
--- are only added; cases are their fold. Prompts and answers are blobs: the rows that mention them
--- stay small, and equal texts are kept once. schema.sql declares the same; a test compares
--- them.
+-- are only added; cases are their fold. Prompts and answers are blobs, so that rows stay small and
+-- equal texts are kept once. schema.sql declares the same tables; a test compares them.
 
--- Several processes write: each takes its numbers from here.
+-- Several processes write; all take their numbers from these sequences.
 CREATE SEQUENCE blob_numbers;
 CREATE SEQUENCE run_numbers;
 CREATE SEQUENCE case_numbers;
@@ -118,8 +117,8 @@ CREATE TABLE questions (
     FOREIGN KEY(case_no) REFERENCES cases (case_no)
 );
 
--- Questions that Interlock itself has for a human, about a run and not at a gate of a case. They
--- are numbered among the dispatches.
+-- Questions of Interlock itself about a run, not at a gate of a case. They share the numbers of
+-- dispatches.
 CREATE TABLE inquiries (
     question_id BIGINT NOT NULL,
     run_id BIGINT NOT NULL,
@@ -133,7 +132,7 @@ CREATE TABLE inquiries (
     FOREIGN KEY(run_id) REFERENCES runs (run_id)
 );
 
--- Each time a dispatch met a rate limit; it stays open and is sent again when the limit is over.
+-- Rate limits that dispatches met; each dispatch stays open and is sent again when the limit ends.
 CREATE TABLE pauses (
     pause_id BIGSERIAL NOT NULL,
     run_id BIGINT NOT NULL,
@@ -150,7 +149,7 @@ CREATE TABLE pauses (
     FOREIGN KEY(dispatch_id) REFERENCES dispatches (dispatch_id)
 );
 
--- Each request to a model's endpoint that was answered, with or without a usable answer.
+-- Answered requests to model endpoints, with or without a usable answer.
 CREATE TABLE calls (
     call_id BIGSERIAL NOT NULL,
     run_id BIGINT NOT NULL,
@@ -169,8 +168,8 @@ CREATE TABLE calls (
     FOREIGN KEY(dispatch_id) REFERENCES dispatches (dispatch_id)
 );
 
--- The seconds that a run was worked on in a day, and that agents of a role were out; the run's own
--- time is kept under the role ''.
+-- Seconds per day in which agents of a role were out; the role '' holds the time the run was worked
+-- on.
 CREATE TABLE worked (
     day TEXT NOT NULL,
     run_id BIGINT NOT NULL,
@@ -180,9 +179,9 @@ CREATE TABLE worked (
     FOREIGN KEY(run_id) REFERENCES runs (run_id)
 );
 
--- The process that works on a run, or did last. Each time a run is taken its epoch rises; what is
--- written under an older epoch is refused. Times are the database's own. `owner` is null once a run
--- is given back.
+-- The present or last process that works on a run. The epoch rises each time a run is taken; writes
+-- under an older epoch fail. Times are those of the database. `owner` is null once a run is given
+-- back.
 CREATE TABLE owners (
     run_id BIGINT NOT NULL,
     epoch BIGINT NOT NULL,
@@ -195,20 +194,20 @@ CREATE TABLE owners (
     lease_until FLOAT NOT NULL,
     PRIMARY KEY (run_id),
     FOREIGN KEY(run_id) REFERENCES runs (run_id)
-) WITH (fillfactor = 70); -- renewed every other second: new versions fit on the same page
+) WITH (fillfactor = 70); -- leases are renewed every two seconds: new row versions fit on the page
 
--- What people and other processes leave for a run.
+-- Messages of people and other processes to a run.
 CREATE TABLE mail (
     box TEXT NOT NULL,
     name TEXT NOT NULL,
     body BYTEA NOT NULL,
     run_id BIGINT,
-    written_by TEXT DEFAULT session_user NOT NULL, -- the database's word, not theirs
+    written_by TEXT DEFAULT session_user NOT NULL, -- named by the database, not by the sender
     at FLOAT NOT NULL,
     PRIMARY KEY (box, name)
 );
 
--- Who may come in over HTTP. Of a secret only a salted hash is kept.
+-- Tokens for the HTTP API; only a salted hash of each secret is kept.
 CREATE TABLE tokens (
     token_id TEXT NOT NULL,
     name TEXT NOT NULL,
@@ -223,7 +222,7 @@ CREATE TABLE tokens (
     PRIMARY KEY (token_id)
 );
 
--- Dispatches that agents on this machine may take, and who has them until when.
+-- Dispatches that agents on this machine may take, with their holders and leases.
 CREATE TABLE offers (
     dispatch_id BIGINT NOT NULL,
     session TEXT NOT NULL,
@@ -244,7 +243,7 @@ CREATE TABLE offers (
     CONSTRAINT offer_state CHECK (state in ('offered', 'taken', 'replied'))
 );
 
--- Replies to offers, until the run has taken them and the agent has its verdict.
+-- Replies to offers, kept until the run has taken them and the agent has its verdict.
 CREATE TABLE replies (
     reply_id TEXT NOT NULL,
     dispatch_id BIGINT NOT NULL,

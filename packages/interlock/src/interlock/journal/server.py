@@ -1,7 +1,7 @@
-"""The port of database servers: what the journal needs of one, and how it is found.
+"""The port for database servers: the functions the journal needs, and how a driver is found.
 
-A package brings the driver of a kind of server under the entry-point group `interlock.databases`,
-as a module with these functions. Without one, the journal is a SQLite file.
+A package provides the driver for a kind of server under the entry-point group
+`interlock.databases`, as a module with these functions. Without one, the journal is a SQLite file.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,7 +19,7 @@ POSTGRESQL = "postgresql"
 
 
 class ServerConnection(Protocol):
-    """A connection to a server, for work beside a run's own."""
+    """A connection to a server, separate from a run's own."""
 
     @property
     def address(self) -> PostgresAddress: ...
@@ -62,7 +62,7 @@ class ServerDriver(Protocol):
 
 @cache
 def load_driver() -> ServerDriver:
-    """Return the driver for PostgreSQL; SourceError if no installed package brings one."""
+    """Return the driver for PostgreSQL; raise SourceError if no installed package provides one."""
     for entry in metadata.entry_points(group=GROUP, name=POSTGRESQL):
         return cast("ServerDriver", entry.load())
     raise SourceError("a PostgreSQL database needs its package: pip install interlock-cluster")

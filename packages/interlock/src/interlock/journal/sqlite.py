@@ -1,5 +1,6 @@
-"""SQLite's own side of the journal: its file, settings, checks and error messages. The twin of
-`postgres.py`; what both have in common is in `connection.py`.
+"""SQLite's part of the journal: its file, settings, checks and error messages.
+
+`postgres.py` is the counterpart for servers; `connection.py` holds what both share.
 """
 
 import sqlite3
@@ -43,19 +44,20 @@ def make_durable(connection: Connection) -> None:
 
 @contextmanager
 def schema_transaction(connection: Connection) -> Iterator[None]:
-    """Run a transaction that may make a table anew that others refer to: SQLite allows that only
-    while references are not checked, so they are checked at its end."""
+    """Run a transaction that may replace tables to which others refer.
+
+    SQLite allows that only while references are not checked, so they are checked at its end.
+    """
     connection.raw.execute("pragma foreign_keys=off")
     with transaction(connection) as raw:
         yield
         if raw.execute("pragma foreign_key_check").fetchone():
-            raise StoreError("the upgrade would leave references to nothing; it was undone")
+            raise StoreError("the upgrade would leave references to missing rows; it was undone")
     connection.raw.execute("pragma foreign_keys=on")
 
 
 def run_script(connection: Connection, script: str) -> None:
-    """Run all statements of a script; belongs inside a transaction, which the driver's own
-    `executescript` would commit."""
+    """Run all statements of a script inside a transaction, which `executescript` would commit."""
     statement = ""
     for line in script.splitlines(keepends=True):
         statement += line
@@ -65,7 +67,7 @@ def run_script(connection: Connection, script: str) -> None:
 
 
 def find_tables(connection: Connection) -> list[str]:
-    """List the tables that are in the file."""
+    """Return the tables in the file."""
     query = "select name from sqlite_master where type = 'table' and name not like 'sqlite!_%'"
     return [name for (name,) in connection.raw.execute(f"{query} escape '!' order by 1")]
 
@@ -93,16 +95,16 @@ def find_damage(connection: Connection) -> Iterator[str]:
 
 
 def find_dangling(connection: Connection) -> Iterator[str]:
-    """Yield the rows that refer to a row that is not there, each by its table and number."""
+    """Yield the rows that refer to a missing row, each by its table and number."""
     for table, row, *_ in raw_connection(connection).execute("pragma foreign_key_check"):
         yield f"{table} {row}"
 
 
 def explain_error(path: Path, error: Exception) -> str:
-    """Return the driver's error, in words that say what to do."""
+    """Return the driver's error, with advice on what to do."""
     cause = getattr(error, "orig", error)
-    # The message tells the kind of error alone, its name which of several: "readonly" is said of a
-    # file without rights as well as of one that was moved away.
+    # The message alone is ambiguous: "readonly" is said of a file without rights and of a moved
+    # one. The error's name tells them apart.
     name = getattr(cause, "sqlite_errorname", "")
     problem = f"{cause}, {name}" if name.count("_") > 1 else str(cause)
     for word, advice in _ADVICE.items():

@@ -1,7 +1,7 @@
-"""Tokens for the HTTP door: who may come in, to do what, until when.
+"""Tokens for the HTTP API: who may do what, and until when.
 
 A secret is 256 random bits, so one salted SHA-256 of it is as good as a slow hash: there is nothing
-to guess. Rows are written beside a run that holds the file: nothing a run counts on is touched.
+to guess. Rows are written even while a run holds the file, because no run depends on them.
 """
 
 import hashlib
@@ -24,10 +24,10 @@ from interlock.journal.database import write_beside
 from interlock.system.errors import StateError
 
 SCOPES: Final = ("read", "answer", "upload", "work")
-"""What a token can be good for: look, answer questions, send results, do an agent's work."""
+"""The rights of a token: look, answer questions, send results, do an agent's work."""
 _SECRET: Final = re.compile(r"interlock_([0-9a-f]{12})_([0-9a-f]{64})", re.ASCII)
 _COARSE: Final = 300.0
-"""Seconds within which a further use of a token is not written down."""
+"""Seconds within which another use of a token is not recorded."""
 _COLUMNS: Final = (
     "token_id, name, salt, hash, scopes, created_at, created_by, expires_at, used_at, revoked_at"
 )
@@ -35,10 +35,10 @@ _NOBODY: Final = ("", "", b"\0" * 16, b"\0" * 32, "", 0.0, "", None, None, 0.0)
 
 
 class Token(msgspec.Struct, frozen=True):
-    """A token as it is listed: its secret is not kept."""
+    """A token without its secret, which is not kept."""
 
     token_id: str
-    """Stands in the secret, so that it can be told whose a secret that was found is."""
+    """A part of the secret, which identifies the token of a leaked secret."""
     name: str
     scopes: tuple[str, ...]
     created_at: float
@@ -49,7 +49,7 @@ class Token(msgspec.Struct, frozen=True):
     revoked_at: float | None
 
     def describe_state(self, at: float) -> str:
-        """Whether it is good now: `valid`, `expired` or `revoked`."""
+        """Return `valid`, `expired` or `revoked`."""
         if self.revoked_at is not None:
             return "revoked"
         return "expired" if self.expires_at is not None and self.expires_at <= at else "valid"
@@ -64,7 +64,7 @@ def create_token(
     at: float,
     expires_at: float | None,
 ) -> tuple[Token, str]:
-    """A new token, and its secret, which is not kept: only whoever holds it knows it."""
+    """Create a token, and return it with its secret, which is kept nowhere."""
     token_id, secret, salt = secrets.token_hex(6), secrets.token_hex(32), secrets.token_bytes(16)
     words = " ".join(scopes)
     row = (token_id, name, salt, _hash(salt, secret), words, at, by, expires_at, None, None)
@@ -81,7 +81,7 @@ def create_token(
 
 
 def revoke_token(db: DatabaseAddress, name: str, at: float) -> Token:
-    """Make a token worthless at once; StateError if there is none of that name."""
+    """Revoke a token at once; raise StateError if no valid token has that name."""
     with write_beside(db) as raw:
         query = f"select {_COLUMNS} from tokens where name = ? and revoked_at is null"  # noqa: S608
         row = raw.execute(query, (name,)).fetchone()
@@ -92,14 +92,16 @@ def revoke_token(db: DatabaseAddress, name: str, at: float) -> Token:
 
 
 def list_tokens(connection: Connection) -> list[Token]:
-    """All tokens that ever were, oldest first."""
+    """Return all tokens ever created, oldest first."""
     query = f"select {_COLUMNS} from tokens order by created_at, token_id"  # noqa: S608
     return [_build_token(row) for row in raw_connection(connection).execute(query)]
 
 
 def find_token(connection: Connection, secret: str, at: float) -> Token | None:
-    """The token of that secret, if there is one and it is good now. It takes the same time to find
-    out that a secret is wrong, wherever it is wrong."""
+    """Return the valid token of that secret, if there is one.
+
+    A wrong secret takes the same time wherever it is wrong.
+    """
     found = _SECRET.fullmatch(secret)
     row = _read_row(raw_connection(connection), found[1]) if found else None
     salt, kept = (row or _NOBODY)[2:4]
@@ -111,7 +113,7 @@ def find_token(connection: Connection, secret: str, at: float) -> Token | None:
 
 
 def note_use(db: DatabaseAddress, token: Token, at: float) -> None:
-    """Write down that a token was used, unless that was done a few minutes ago."""
+    """Record the use of a token, unless one was recorded a few minutes ago."""
     if token.used_at is None or at - token.used_at >= _COARSE:
         with write_beside(db) as raw:
             raw.execute("update tokens set used_at = ? where token_id = ?", (at, token.token_id))

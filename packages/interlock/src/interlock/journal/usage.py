@@ -1,8 +1,8 @@
-"""Read what runs have cost, which accounts met a rate limit, and questions about runs.
+"""Read the cost of runs, accounts that met a rate limit, and questions about runs.
 
-Reads only. A dispatch costs when it is opened, tokens and money when its answer, or the rate limit
-it met, is known; questions to humans cost nothing. An account is whatever shares one rate limit;
-its name is the carrier's word.
+A dispatch counts when it is opened, tokens and money when its answer, or the rate limit it met, is
+known; questions to humans cost nothing. An account is anything that shares one rate limit; the
+carrier names it.
 """
 
 from collections.abc import Sequence
@@ -41,7 +41,7 @@ _INQUIRIES = (
 
 
 def sum_run_usage(connection: Connection, run_id: int, seconds: float) -> Spent:
-    """Return what a run has cost; `seconds` is the time it was worked on."""
+    """Return the cost of a run; `seconds` is the time it was worked on."""
     raw = raw_connection(connection)
     (dispatches,) = raw.execute(
         "select count(*) from dispatches d join cases c on c.case_no = d.case_no"
@@ -53,7 +53,7 @@ def sum_run_usage(connection: Connection, run_id: int, seconds: float) -> Spent:
 
 
 def sum_costs_of_runs(connection: Connection, run_ids: Sequence[int]) -> dict[int, Usage]:
-    """Return the tokens and the money of those of these runs that have cost something."""
+    """Return tokens and money of each of these runs that has cost something."""
     if not run_ids:
         return {}
     marks = mark_all(run_ids)
@@ -70,8 +70,7 @@ def sum_costs_of_runs(connection: Connection, run_ids: Sequence[int]) -> dict[in
 
 
 def sum_role_usage(connection: Connection, run_id: int) -> dict[str, Spent]:
-    """Return what each role of a run has cost; its seconds are those for which its agents were
-    out."""
+    """Return the cost of each role of a run; its seconds are those when its agents were out."""
     raw = raw_connection(connection)
     asked = dict(raw.execute(f"{_ASKED} where c.run_id = ? group by 1", (run_id,)).fetchall())
     used = _read_usage(raw, f"{_USED} where c.run_id = ? group by 1", run_id)
@@ -88,8 +87,7 @@ def sum_role_usage(connection: Connection, run_id: int) -> dict[str, Spent]:
 
 
 def sum_day_usage(connection: Connection, day: str, begins: float, ends: float) -> Spent:
-    """Return what all runs together have cost on a day, which has a name and goes from then to
-    then."""
+    """Return the cost of all runs together on a day, given by its name, begin and end."""
     raw = raw_connection(connection)
     times = (begins, ends)
     asked = raw.execute(f"{_ASKED} where d.at >= ? and d.at < ? group by 1", times).fetchall()
@@ -110,7 +108,7 @@ def _read_usage(raw: RawConnection, query: str, *given: float) -> dict[str, tupl
 
 
 class OpenInquiry(msgspec.Struct, frozen=True):
-    """A question about a run, and the answer if there is one."""
+    """A question about a run, and its answer if there is one."""
 
     question_id: int
     run_id: int
@@ -156,7 +154,7 @@ def _read_call(
 
 
 def list_open_inquiries(connection: Connection, run_id: int | None = None) -> list[OpenInquiry]:
-    """Return the questions about a run, or about all of them, that are not answered yet."""
+    """Return the unanswered questions about a run, or about all runs."""
     query = f"{_INQUIRIES} where answered_at is null"
     if run_id is None:
         return _read_inquiries(connection, f"{query} order by question_id")

@@ -1,9 +1,9 @@
-"""Notifications about a run: collected while a turn is worked out, sent once it is committed.
+"""Send notifications about a run to people, once the turn that caused them is committed.
 
-`EventCollector` gathers what happens in a turn; gates and stuck cases of one family in it are one
-notification, and a later session does not tell them again. `Notifier` takes notifications to a
-command and to a web address, never in the way of the run: the command gets each at most once, the
-address until it is taken, a few times at most. What cannot be delivered is reported once.
+`EventCollector` collects the events of a turn and joins gates and stuck cases of one family; a
+later session does not repeat them. `Notifier` delivers to a command and to a web address, and never
+delays the run: the command gets each notification at most once, the address until it accepts one,
+within a few tries. Each problem is reported once.
 """
 
 import asyncio
@@ -19,16 +19,9 @@ import msgspec
 from interlock.carriers.background import report_failure
 from interlock.carriers.contract import Ask
 from interlock.engine.case import Case
-from interlock.journal.events import (
-    Notification,
-    NotificationKind,
-    Tell,
-    build_json,
-    format_many,
-    join_notifications,
-)
+from interlock.journal.events import Notification, NotificationKind, Tell, build_json
 from interlock.journal.journal import Inquiry, Pause
-from interlock.system.clock import Clock
+from interlock.system.clock import Clock, pause
 from interlock.system.errors import SourceError
 from interlock.system.process_tree import kill_group
 from interlock.system.retry import (
@@ -48,15 +41,15 @@ if TYPE_CHECKING:
 DELIVERY_SECONDS = 10.0
 """Seconds that a command or an address has to take a notification."""
 CLOSE_SECONDS = 5.0
-"""Seconds for which the end of a run waits for notifications that are under way."""
+"""Seconds for which the end of a run waits for deliveries under way."""
 RETRY = RetrySchedule((1.0, 5.0), longest=30.0)
-"""After how many seconds an address is tried again."""
+"""The schedule of further tries at an address."""
 MAX_DELIVERIES = 100
-"""How many deliveries may be under way; more are dropped."""
+"""Deliveries that may be under way; more are dropped."""
 
 
 class EventCollector:
-    """What happened in a turn that people may want to hear of."""
+    """Collect the events of a turn that people may want to know about."""
 
     def __init__(self, run_id: int, tell: Tell) -> None:
         self._run_id = run_id
@@ -64,46 +57,49 @@ class EventCollector:
         self._collected: dict[tuple[str, str], Notification] = {}
 
     def add_gate(self, ask: Ask) -> None:
-        """A human is asked."""
         if ask.case is not None:
-            self._add_for_case("gate", ask.case, ask.step, (ask.dispatch_id,))
+            self._add_for_case("gate", ask.case, ask.step, ask.dispatch_id)
 
     def add_stuck(self, case: Case) -> None:
-        self._add_for_case("stuck", case, case.step, ())
+        self._add_for_case("stuck", case, case.step)
 
     def add_rate_limit(self, pause: Pause) -> None:
-        """An account rests."""
         text = f"{pause.account}: rate-limited until {format_clock_time(pause.until, pause.at)}"
         self._add("rate-limit", text, pause.account, until=pause.until)
 
     def add_low_limits(self, warnings: Mapping[str, str]) -> None:
-        """Limits are nearly spent: for each, by its word, what is said of it."""
-        for word, text in warnings.items():
-            self._add("budget-low", text, word)
+        """Add a warning for each limit that is nearly spent, by the limit's name."""
+        for name, text in warnings.items():
+            self._add("budget-low", text, name)
 
     def add_budget_question(self, inquiry: Inquiry) -> None:
-        """The budget is spent, and somebody is asked to raise it."""
         self._add("budget", inquiry.about, "", questions=(inquiry.question_id,))
 
     def add_end(self, status: str, ends: Mapping[str, int]) -> None:
-        """The run came to its end, and so many of its cases to each of theirs."""
+        """Add the end of the run, with the number of cases at each of their ends."""
         counts = "".join(f"; {count} {end}" for end, count in sorted(ends.items()))
         self._add("over", f"run {self._run_id}: {status}{counts}", status)
 
     def publish(self, at: float) -> None:
-        """Tell it, now that it is committed."""
-        if self._collected:
-            collected, self._collected = self._collected, {}
-            for event in collected.values():
-                self._tell(msgspec.structs.replace(event, at=at))
+        """Pass on what was collected, because it is now committed."""
+        collected, self._collected = self._collected, {}
+        for event in collected.values():
+            self._tell(msgspec.structs.replace(event, at=at))
 
     def _add_for_case(
-        self, kind: NotificationKind, case: Case, step: str, questions: tuple[int, ...]
+        self, kind: NotificationKind, case: Case, step: str, *questions: int | str
     ) -> None:
         family = case.input.get("family")
         about = f"{step}/{family if isinstance(family, str | int) else case.case_id}"
-        cases = (case.case_id,)
-        self._add(kind, format_many(kind, about, cases, questions), about, cases, questions)
+        cases: tuple[str, ...] = (case.case_id,)
+        if before := self._collected.get((kind, about)):
+            cases, questions = before.cases + cases, before.questions + questions
+        named = cases[0] if len(cases) == 1 else f"{cases[0]} and {len(cases) - 1} more"
+        if kind == "gate":
+            text = f"{named} at {step}: 'interlock answer {questions[0]} DECISION'"
+        else:
+            text = f"{named} stuck at {step}: 'interlock explain {cases[0]}'"
+        self._add(kind, text, about, cases, questions)
 
     def _add(
         self,
@@ -111,26 +107,22 @@ class EventCollector:
         text: str,
         about: str,
         cases: tuple[str, ...] = (),
-        questions: tuple[int, ...] = (),
+        questions: tuple[int | str, ...] = (),
         until: float = 0.0,
     ) -> None:
         event = Notification(kind, self._run_id, 0.0, text, about, cases, questions, until)
-        before = self._collected.get((kind, about))
-        self._collected[kind, about] = (
-            event if before is None else join_notifications(before, event)
-        )
+        self._collected[kind, about] = event
 
 
 class WebhookTarget(msgspec.Struct, frozen=True):
-    """Where notifications are posted. With a secret the body is signed, so that nobody else can
-    send one."""
+    """The address notifications are posted to; with a secret, each body is signed."""
 
     url: str
     secret: bytes = b""
 
 
 class Notifier:
-    """Takes notifications to people. Belongs inside a running event loop."""
+    """Deliver notifications; needs a running event loop."""
 
     def __init__(
         self,
@@ -157,7 +149,7 @@ class Notifier:
             self._start(self._post(self._client, self._address, body))
 
     async def close(self) -> None:
-        """Give what is under way a last chance."""
+        """Wait a few seconds for deliveries under way, then cancel them."""
         if self._tasks:
             under_way = list(self._tasks)
             done = asyncio.ensure_future(asyncio.wait(under_way))
@@ -179,16 +171,11 @@ class Notifier:
             return
         task = asyncio.create_task(delivery)
         self._tasks.add(task)
-        task.add_done_callback(self._end)
-
-    def _end(self, task: "asyncio.Task[None]") -> None:
-        """A delivery is over. Its errors are handled where they arise; one that was not is a bug,
-        which is reported with its traceback and does not touch the run."""
-        self._tasks.discard(task)
-        report_failure(task)
+        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(report_failure)
 
     async def _run_command(self, body: bytes) -> None:
-        """The command gets the notification on its stdin; what it prints is nobody's business."""
+        """Pass the notification to the command's stdin, and ignore its output."""
         none = asyncio.subprocess.DEVNULL
         try:
             process = await asyncio.create_subprocess_exec(
@@ -224,14 +211,14 @@ class Notifier:
                 problem = error.reason
                 wait = RETRY.find_wait(failures, error.wait_s)
             if not problem or self._over:
-                return  # over: a cancelled request may come back as one that failed
+                return  # at the end, a cancelled request may look like one that failed
             if wait is None:
                 self._report(f"webhook: {problem}")
                 return
-            await self._sleep(wait)
+            await pause(self._clock, wait)
 
     async def _is_done_within(self, work: "asyncio.Future[Any]", seconds: float) -> bool:
-        """Whether the work was done in time; else it is given up."""
+        """Return True if the work was done in time; otherwise cancel it."""
         late: list[bool] = []
 
         def give_up() -> None:
@@ -245,15 +232,10 @@ class Notifier:
             raise
         finally:
             cancel()
-        if late:  # and whatever a cancelled request comes back with does not count
+        if late:  # the result of a cancelled request does not count
             return False
         await work
         return True
-
-    async def _sleep(self, seconds: float) -> None:
-        over = asyncio.Event()
-        self._clock.call_at(self._clock.now() + seconds, over.set)
-        await over.wait()
 
     def _report(self, problem: str) -> None:
         if problem not in self._complained:
@@ -261,27 +243,23 @@ class Notifier:
             self._complain(problem)
 
 
-def _sign(address: WebhookTarget, body: bytes) -> dict[str, str]:
-    """The header that proves who sent a body: whoever knows the secret can make it anew."""
-    if not address.secret:
-        return {}
-    digest = hmac.new(address.secret, body, hashlib.sha256).hexdigest()
-    return {"X-Interlock-Signature": f"sha256={digest}"}
-
-
 def _build_client() -> "httpx.AsyncClient":
-    """Made before the run: it takes a while, and must not hold anything up."""
-    import httpx
+    import httpx  # it loads slowly, so it is loaded before the run
 
     return httpx.AsyncClient(timeout=None)  # noqa: S113 - the clock is ours
 
 
 async def _post_once(client: "httpx.AsyncClient", address: WebhookTarget, body: bytes) -> str:
-    """Why the address refuses it, empty if it does not; TransientError if it may take it later.
-    The answer's own body is not read."""
+    """Post a body, and return why the address refused it; empty if it did not.
+
+    Raise TransientError if the address may accept it later. The answer's body is not read.
+    """
     import httpx
 
-    headers = {"Content-Type": "application/json", **_sign(address, body)}
+    headers = {"Content-Type": "application/json"}
+    if address.secret:
+        digest = hmac.new(address.secret, body, hashlib.sha256).hexdigest()
+        headers["X-Interlock-Signature"] = f"sha256={digest}"
     try:
         async with client.stream("POST", address.url, content=body, headers=headers) as answer:
             status = answer.status_code
@@ -296,8 +274,10 @@ async def _post_once(client: "httpx.AsyncClient", address: WebhookTarget, body: 
 def build_notifier(
     notify: "Notify", clock: Clock, complain: Callable[[str], None]
 ) -> Notifier | None:
-    """What takes notifications to where the settings say; None if nobody is to get them. A command
-    that is missing stops no run: it is reported once there is something to tell, and by doctor."""
+    """Return the notifier that the settings ask for; None if there is none.
+
+    A missing command stops no run: it is reported with the first notification, and by doctor.
+    """
     if not notify.command and not notify.webhook:
         return None
     address = None

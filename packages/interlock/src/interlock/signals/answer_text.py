@@ -1,7 +1,7 @@
-"""The one JSON object in an agent's final message.
+"""Find the one JSON object in an agent's final message.
 
-An agent may give it in two ways: the message is the object, or the object stands in the only fence.
-Anything else is refused with a sentence for the agent; nothing is picked out of prose.
+The message is the object, or its only fence holds the object. Anything else is refused with a
+sentence for the agent; nothing is picked out of prose.
 """
 
 import re
@@ -13,7 +13,7 @@ _JSON = ("json", "jsonc", "json5")
 
 
 class NoObject(msgspec.Struct, frozen=True):
-    """Why there is none."""
+    """The reason the message holds no object."""
 
     sentence: str
 
@@ -24,8 +24,7 @@ class CodeFence(msgspec.Struct, frozen=True):
 
 
 def find_answer_object(text: str, limit: int) -> bytes | NoObject:
-    """The object as it was written, at most `limit` bytes. Whether it is strict JSON is for its
-    reader to find out."""
+    """Return the object as written, at most `limit` bytes; its reader checks the JSON itself."""
     message = text.removeprefix("\ufeff").strip()
     if len(message) > limit:
         return NoObject(f"the final message is longer than {limit:,} bytes; answer in fewer")
@@ -53,7 +52,7 @@ def _check_size(text: str, limit: int) -> bytes | NoObject:
 
 
 def _list_fences(text: str) -> list[CodeFence]:
-    """The fenced blocks that are closed, in order. A fence in a quote is no fence."""
+    """Return the closed fenced blocks in order. A fence in a quote does not count."""
     found: list[CodeFence] = []
     mark, language = "", ""
     body: list[str] = []

@@ -1,7 +1,7 @@
-"""The files of a batch: manifest, budget and briefing, as seeds 000 and 001 lay them out.
+"""The files of a batch: manifest, budget and briefing, as seeds 000 and 001 define them.
 
-Holds their fields, which status may follow which, what a budget still allows, and how text from
-logs is made short and harmless before workers read it. Who runs the cases is not known here.
+Holds their fields, the order of statuses, what a budget still allows, and how text from logs is
+shortened and made harmless. Carriers run the cases.
 """
 
 import json
@@ -29,7 +29,7 @@ class BatchEntry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BatchManifest(msgspec.Struct, frozen=True, kw_only=True):
-    """`batch-manifest.json`; fields in the seed's order."""
+    """`batch-manifest.json`, with its fields in the seed's order."""
 
     batch_id: int
     status: BatchStatus
@@ -42,7 +42,7 @@ class BatchManifest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BatchBudget(msgspec.Struct, frozen=True, kw_only=True):
-    """`budget-status.json`; a total of zero means that nothing is limited."""
+    """`budget-status.json`; a total of zero means no limit."""
 
     total_budget: int
     used: int
@@ -53,7 +53,7 @@ class BatchBudget(msgspec.Struct, frozen=True, kw_only=True):
 def build_manifest(
     batch_id: int, phase: Phase, at: str, briefing_path: str, signals: Mapping[str, str]
 ) -> BatchManifest:
-    """A pending batch; `signals` maps a case to the path of its signal."""
+    """Return a pending batch; `signals` maps a case to the path of its signal."""
     entries = tuple(BatchEntry(case_id=case, signal_path=path) for case, path in signals.items())
     return BatchManifest(
         batch_id=batch_id,
@@ -84,7 +84,7 @@ def move_manifest(manifest: BatchManifest, status: BatchStatus, at: str) -> Batc
 def move_entry(
     manifest: BatchManifest, case_id: str, status: EntryStatus, at: str
 ) -> BatchManifest:
-    """The manifest with one signal in its next status."""
+    """Return the manifest with one signal in its next status."""
     entry = next((one for one in manifest.signals if one.case_id == case_id), None)
     if entry is None:
         raise ValueError(f"{case_id} is not in this batch")
@@ -96,7 +96,7 @@ def move_entry(
 
 
 def merge_claims(ours: BatchManifest, theirs: BatchManifest) -> BatchManifest:
-    """Our manifest with what a responder noted meanwhile: its claims, never a step back."""
+    """Return our manifest with a responder's claims, which never move an entry back."""
     if theirs.batch_id != ours.batch_id:
         return ours
     noted = {(one.case_id, one.signal_path): one.status for one in theirs.signals}
@@ -117,8 +117,8 @@ def _advance_entry(entry: BatchEntry, noted: EntryStatus | None) -> BatchEntry:
 def close_batch(
     manifest: BatchManifest, at: str, *, deadline_passed: bool = False
 ) -> BatchManifest:
-    """Set the batch's end, if it has come: `done` once every signal is settled, `error` when all
-    failed or the deadline passed. A batch with some failures is done; the failed entries say so."""
+    """Close the batch if it is over: `done` once every signal is settled, `error` when all failed
+    or the deadline passed. A batch with some failures is done; its failed entries are `error`."""
     open_entries = [one for one in manifest.signals if one.status not in ("done", "error")]
     failed = [one for one in manifest.signals if one.status == "error"]
     if open_entries and not deadline_passed:
@@ -143,12 +143,12 @@ def read_budget(raw: bytes) -> BatchBudget | Problem:
 
 
 def encode_budget(budget: BatchBudget) -> bytes:
-    """On one line, as the seed shows it."""
+    """Return the budget on one line, as the seed shows it."""
     return json.dumps(msgspec.to_builtins(budget)).encode() + b"\n"
 
 
 def limit_batch_size(wanted: int, budget: BatchBudget | None) -> int:
-    """How many signals the next batch may hold: one over 80 %, none when nothing is left."""
+    """Return the size of the next batch: at most one over 80 %, none when nothing is left."""
     if budget is None or budget.total_budget <= 0:
         return wanted
     if budget.remaining <= 0:
@@ -159,7 +159,7 @@ def limit_batch_size(wanted: int, budget: BatchBudget | None) -> int:
 def render_worker_prompt(
     *, case_id: str, step: str, briefing_path: str, signal_path: str, dispatch_id: int | str
 ) -> str:
-    """What a parent agent hands to the worker of one signal."""
+    """Return the prompt that a parent agent passes to the worker of one signal."""
     return f"""\
 You are analyzing case {case_id} at pipeline step {step}.
 
@@ -191,7 +191,7 @@ _ESCAPED_IN_CODE: Final = {ord("`"): "'", ord("<"): "&lt;"}
 
 
 class BriefingSymptom(msgspec.Struct, frozen=True):
-    """What triage found for one case of an earlier batch."""
+    """The triage result of one case of an earlier batch."""
 
     case_id: str
     category: str
@@ -210,7 +210,7 @@ class Cluster(msgspec.Struct, frozen=True):
 
 
 class BriefingCause(msgspec.Struct, frozen=True):
-    """A root cause that a completed investigation has found."""
+    """A root cause found by a completed investigation."""
 
     rca_id: str
     component: str
@@ -228,7 +228,7 @@ class ErrorPattern(msgspec.Struct, frozen=True):
 
 
 class Briefing(msgspec.Struct, frozen=True, kw_only=True):
-    """All that a briefing tells; lists have the newest last."""
+    """The content of a briefing; lists end with the newest."""
 
     batch_id: int
     scenario: str
@@ -244,7 +244,7 @@ class Briefing(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def render_briefing(briefing: Briefing, largest: int = LARGEST_BRIEFING) -> str:
-    """The file's text, with as many of the newest rows as the size allows."""
+    """Return the file's text, with as many of the newest rows as the size allows."""
     for limit in _ROW_LIMITS:
         text = _render_with_limit(briefing, limit)
         if len(text.encode()) <= largest:
@@ -253,8 +253,10 @@ def render_briefing(briefing: Briefing, largest: int = LARGEST_BRIEFING) -> str:
 
 
 def clean_log_text(text: str, *, quoted: bool = False) -> str:
-    """Text from a log as one line of plain words: no markup, no control, nothing hidden. Where it
-    is `quoted` as code, only what could end the quotation is markup."""
+    """Return text from a log on one line, without markup, control or hidden characters.
+
+    In text `quoted` as code, only what could end the quotation is escaped.
+    """
     plain = _INVISIBLE.sub("", strip_colours(text)).translate(
         _ESCAPED_IN_CODE if quoted else _ESCAPED
     )

@@ -1,8 +1,8 @@
-"""The body under a signal line: labelled sections, and what stands there besides them.
+"""Read the body under a signal line: its labelled sections, and everything beside them.
 
 First the pieces of each section are collected (text, items, tables, fences), and every line that
-belongs to none is noted. Then a section becomes data by its kind: files, issues, checks, criteria.
-Agents lay out one and the same thing in many ways; an item that fits no layout is kept as text.
+belongs to none is noted. Then each section becomes data by its kind: files, issues, checks,
+criteria. Agents lay out the same thing in many ways; an item that fits no layout is kept as text.
 """
 
 import re
@@ -44,7 +44,7 @@ class SectionText(msgspec.Struct):
 
 
 class SignalBody(msgspec.Struct):
-    """All of a block after its signal lines."""
+    """A block without its signal lines."""
 
     parts: dict[str, SectionText] = msgspec.field(default_factory=dict)
     nonces: list[str] = msgspec.field(default_factory=list)
@@ -52,7 +52,7 @@ class SignalBody(msgspec.Struct):
     prose_after_line: int | None = None
 
     def add(self, other: "SignalBody") -> None:
-        """Count another block of the same signal together with this one."""
+        """Add the sections of another block of the same signal."""
         for label, part in other.parts.items():
             mine = self.parts.setdefault(label, SectionText(part.section, part.line))
             mine.text += part.text
@@ -79,7 +79,7 @@ def _build_label_pattern(row: SignalRow) -> re.Pattern[str] | None:
 
 
 def read_body(text: str, line: int, row: SignalRow) -> SignalBody:
-    """Read what follows a signal line, from its newline on; `line` is the number of the first."""
+    """Read the text after a signal line, from its newline on; `line` is its first line's number."""
     reader = _BodyReader(row, line)
     for unit in split_units(text[:LONGEST_BODY]):
         reader.read_unit(unit)
@@ -87,7 +87,7 @@ def read_body(text: str, line: int, row: SignalRow) -> SignalBody:
 
 
 class _BodyReader:
-    """Walks the units of a block; `_part` is the section that is open."""
+    """Read the units of a block; `_part` is the open section."""
 
     def __init__(self, row: SignalRow, line: int) -> None:
         self.body = SignalBody()
@@ -144,7 +144,7 @@ class _BodyReader:
         return "paragraph" if rest else "label"
 
     def _match_label(self, line: str) -> re.Match[str] | None:
-        """A label may be indented a little, as long as that does not put it into a section."""
+        """Match a label, which may be indented a little unless that puts it into a section."""
         pattern, indent = _build_label_pattern(self._row), len(line) - len(line.lstrip(" "))
         if pattern is None or indent > _DEEPEST_LABEL:
             return None
@@ -155,7 +155,8 @@ class _BodyReader:
         return label
 
     def _match_listed_label(self, item: str) -> re.Match[str] | None:
-        """A label may stand in a list of its own: `- Blocker: …`. A verdict keeps to its form."""
+        """Match a label in a list (`- Blocker: …`), except under a verdict, whose form is
+        strict."""
         pattern = _build_label_pattern(self._row)
         inside = self._part is not None and not self._listed
         return None if self._row.alone or inside or not pattern else pattern.match(item)
@@ -200,7 +201,7 @@ class _BodyReader:
         return "remark"
 
     def _is_prose(self, line: str) -> bool:
-        """Whether an indented line belongs to nothing above it, and is no code either."""
+        """Return True if an indented line belongs to nothing above it and is not code."""
         indent = len(line) - len(line.lstrip(" "))
         return self._part is None and self._before != "item" and 0 < indent <= _DEEPEST_LABEL
 
@@ -229,7 +230,7 @@ class FileNote(msgspec.Struct, frozen=True):
 
 
 class ReviewIssue(msgspec.Struct, frozen=True):
-    """Something found, with the place where the agent gave one."""
+    """A finding, with its place if the agent gave one."""
 
     text: str
     file: str | None = None
@@ -268,7 +269,7 @@ _POSITIVE: Final = (
     r"VERIFIED|PASS(?:ED|ES|ING)?|OK|DONE|MET|CONFIRMED|COMPLIANT|ADEQUATE|CONSISTENT|ALIGNED|YES"
 )
 _DASHES: Final = "\u2013\u2014"
-# In small letters it is a result only if nothing but its evidence follows.
+# In lower case, a word is a result only if nothing but its evidence follows.
 _WORD: Final = (
     rf"[*_`]*+((?:{_NEGATIVE}|{_POSITIVE})(?![\w-])"
     rf"|(?i:{_NEGATIVE}|{_POSITIVE})(?=[*_`]*+(?:\.?\Z|[ \t]*+[(]|[ \t]++[-{_DASHES}])))[*_`]*+"
@@ -300,7 +301,7 @@ _COLUMNS: Final = {
 
 
 def parse_section(part: SectionText) -> Any:
-    """The section as data, in the shape its kind has in the catalogue."""
+    """Return the section as data, in the shape the catalogue gives its kind."""
     return SECTION_PARSERS[part.section.kind](part)
 
 
@@ -309,7 +310,7 @@ def is_negative(check: ReportedCheck) -> bool:
 
 
 def list_entries(part: SectionText) -> list[str]:
-    """Every entry of a section, however it was laid out: items, rows, or lines of text."""
+    """Return every entry of a section in any layout: items, rows, or lines of text."""
     entries = [" ".join(item).strip() for item in part.items]
     entries += [" | ".join(row) for row in _list_data_rows(part)]
     return entries or [line for line in part.text if line]

@@ -1,8 +1,8 @@
-"""The one table of every signal, and the questions that are asked of it.
+"""Read the one table of signals, and answer questions about it.
 
 The rows stand in `catalogue.toml`, which is read and checked on first use. Parsers, schemas, pages,
-prompts and skills are made from them; nothing here knows how a message is parsed. The sections of a
-text signal are not written down twice: they are the labels of its template.
+prompts and skills are made from them; nothing here parses messages. The sections of a text signal
+are not listed separately: they are the labels of its template.
 """
 
 import re
@@ -10,7 +10,7 @@ import tomllib
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
-from typing import Final, Literal
+from typing import Final, Literal, get_args
 
 import msgspec
 
@@ -22,7 +22,7 @@ SectionKind = Literal[
 ProtocolFile = Literal["signal", "batch", "entry"]
 FieldKind = Literal["id", "text", "number", "choice", "int64", "path", "timestamp"]
 
-Role = Literal[
+WorkingRole = Literal[
     "developer",
     "critic",
     "auditor",
@@ -31,23 +31,12 @@ Role = Literal[
     "health-auditor",
     "expert",
     "expert-creator",
-    "coordinator",
-    "responder",
-    "session",
 ]
-# The roles that are dispatched to do work, and answer with text signals.
-WORKING: Final[tuple[Role, ...]] = (
-    "developer",
-    "critic",
-    "auditor",
-    "business-analyst",
-    "remediation",
-    "health-auditor",
-    "expert",
-    "expert-creator",
-)
-# A transcript may be read without knowing who spoke: then authority is not checked.
+Role = Literal[WorkingRole, "coordinator", "responder", "session"]
+WORKING: Final[tuple[WorkingRole, ...]] = get_args(WorkingRole)
+"""The roles that do dispatched work, and answer with text signals."""
 ANYONE: Final = "anyone"
+"""Stands for an unknown author of a transcript, whose authority is not checked."""
 PREFIX: Final = "SAGE_SIGNAL:"
 
 
@@ -73,8 +62,8 @@ class SignalField(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class SignalRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One signal; a text signal as `catalogue.toml` has it. `template` is the seed's own form of
-    it, to the letter."""
+    """One signal; a text signal as `catalogue.toml` has it. `template` is the seed's own form, to
+    the letter."""
 
     name: str
     protocol: Protocol = "text"
@@ -91,16 +80,16 @@ class SignalRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     level: int = 5
     terminal: bool = True
     passing: bool = False
-    """Whether it lets work go on."""
+    """The signal lets work continue."""
     verdict: bool = False
-    """Whether it passes another role's work: signals that its role may not send spoil it."""
+    """The signal passes another role's work; signals the role may not send spoil it."""
     alone: bool = False
-    """Whether nothing but its own template may stand beside it."""
+    """Nothing but the signal's own template may stand beside it."""
     then: tuple[str, ...] = ()
 
     @property
     def word(self) -> str:
-        """What stands before the colon: HEALTH_AUDIT for both of its values."""
+        """The word before the colon: HEALTH_AUDIT for both of its values."""
         return self.name.partition(":")[0]
 
     @property
@@ -126,7 +115,7 @@ class _StatusRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class _Catalogue(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """`catalogue.toml` as it is written."""
+    """The content of `catalogue.toml`."""
 
     aliases: dict[str, Role]
     section_kinds: dict[SectionKind, tuple[str, ...]]
@@ -147,7 +136,7 @@ _CHOICE: Final = re.compile(r"\[([^|\]]+(?: \| [^|\]]+)+)\]$")
 
 
 def _find_sections(row: SignalRow, kinds: Mapping[str, SectionKind]) -> tuple[Section, ...]:
-    """The labelled sections of a signal, in the order of its template."""
+    """Return the labelled sections of a signal, in the order of its template."""
     body = row.template.partition("\n")[2].replace(row.closing or "\0", "")
     found = [_build_section(label[1], label[2] or "", kinds) for label in _LABEL.finditer(body)]
     if "DELEGATION PROMPT" in row.template:
@@ -160,7 +149,7 @@ def _build_section(label: str, sample: str, kinds: Mapping[str, SectionKind]) ->
     options = tuple(choice[1].split(" | ")) if choice else ()
     if options and (all(map(str.isupper, options)) or all(map(str.islower, options))):
         return Section(label, "choice", options)
-    # A number or a remark in place of the list that other signals have under this label.
+    # Other signals have a list under this label; here it is a number or a remark.
     plain = sample == "[count]" or bool(options)
     return Section(label, "text" if plain else kinds.get(label, "text"))
 
@@ -215,7 +204,7 @@ def find_signal(protocol: Protocol, name: str) -> SignalRow | None:
 
 
 def normalize_role(role: str) -> str:
-    """The catalogue's spelling of a role; an unknown one stays as it is and may say nothing."""
+    """Return the catalogue's name of a role; an unknown role is unchanged and may say nothing."""
     plain = role.strip().lower().replace("_", "-").replace(" ", "-")
     return _read_catalogue().aliases.get(plain, plain)
 

@@ -14,7 +14,7 @@ import msgspec
 from interlock.signals.own_words import split_units
 
 LONGEST: Final = 65_536
-"""Characters of a comment that is read; GitHub accepts no longer ones."""
+"""Characters of a comment that are read; GitHub accepts no more."""
 _MARKER: Final = re.compile(r"<!--\s*interlock\b", re.IGNORECASE)
 _REPLIED: Final = re.compile(r"<!--\s*interlock:asked-back (\S{1,80})\s*-->")
 
@@ -33,7 +33,7 @@ class CommentDecision(StrEnum):
 
 APPROVE, REVISE, DISCUSS, HALT, DEFER, UNCLEAR, IGNORED = CommentDecision
 CAUTION: Final = (HALT, REVISE, DISCUSS, DEFER, UNCLEAR, APPROVE)
-"""The most cautious first."""
+"""Decisions, most cautious first."""
 
 
 class CommentReading(msgspec.Struct, frozen=True):
@@ -59,7 +59,7 @@ _INDENTED: Final = re.compile(
 _NOT_BLANK: Final = re.compile(r"[^\n]")
 _SLIPPED: Final = "\x02"
 
-# In an approval, signs and mentions are replaced by these two, which no comment may contain.
+# In an approval, emoji and mentions become these two characters, which no comment may contain.
 _SIGN, _MENTIONED = "\x00", "\x01"
 _EMOJI: Final = re.compile(
     r"[👍✅✔☑🚀🎉🚢🙌👏💯🙏😀😃😄😁😊🙂☺❤♥💚💙💜⭐🌟🥳💪👌🤝✨🏆🎊][\ufe0f\U0001f3fb-\U0001f3ff]*"
@@ -78,17 +78,18 @@ _APPROVAL: Final = re.compile(
     re.IGNORECASE | re.ASCII,
 )
 _ADDRESSED: Final = re.compile(r"\x01[ \t\n\x00]*approve", re.IGNORECASE)
-"""`@bob approved` may tell what Bob did, `@bob approve` what he should do."""
+"""`@bob approved` may report what Bob did, and `@bob approve` may ask him to."""
 
 
 def read_comment(comment: str, request_id: str = "") -> CommentReading:
-    """Return the decision of a comment, whose author may decide, about this request."""
+    """Return the decision of a comment about this request; its author must have the right to
+    decide."""
     if len(comment) > LONGEST:
         return CommentReading(UNCLEAR, f"it has more than {LONGEST:,} characters")
     text = comment.removeprefix("\ufeff").replace("\r\n", "\n")
     live = _blank_inert(text)
     if not live.strip():
-        return CommentReading(UNCLEAR, "it has no words of its own")
+        return CommentReading(UNCLEAR, "it contains only quotes, code or hidden text")
     commands = list(_COMMAND.finditer(live))
     decisions = {CommentDecision(command[1].upper()) for command in commands}
     decision = next((each for each in CAUTION if each in decisions), UNCLEAR)
@@ -103,7 +104,7 @@ def read_comment(comment: str, request_id: str = "") -> CommentReading:
 
 
 def _is_approval(live: str, request_id: str, *, is_command: bool) -> bool:
-    """Return whether live text is an approval, with nothing beside it but what the list allows."""
+    """Return True if live text is an approval, with nothing beside it but what the list allows."""
     if _SIGN in live or _MENTIONED in live:
         return False
     text = _EMOJI.sub(_SIGN, live)
@@ -138,7 +139,7 @@ def _blank_inert(text: str) -> str:
             piece = _blank(piece)
         pieces.append(piece)
         at += size
-    # What stands behind a tag is not indented, though blanks take the tag's place below.
+    # What follows a tag is not indented, although blanks replace the tag below.
     live = _INDENTED.sub(lambda found: _blank(found[0]), "".join(pieces))
     pieces, at = [], 0
     for start, end in tags:
@@ -148,7 +149,7 @@ def _blank_inert(text: str) -> str:
 
 
 def _find_tags(kind: str, piece: str) -> list[tuple[int, int]]:
-    """Return where hidden text and code stand in a piece that is not wholly inert.
+    """Return the spans of hidden text and code in a piece that is not wholly inert.
 
     A tag that is never closed is inert only from the start of a line.
     """
@@ -165,7 +166,7 @@ def _blank(text: str) -> str:
 
 
 def _blank_quoted(line: str) -> str:
-    """Return blanks, or signs that spoil an approval where the line lacks the quote's mark.
+    """Return blanks, or characters that spoil an approval if the line lacks the quote's mark.
 
     Such a line belongs to the quote, but its author may have forgotten a blank line before it.
     """
@@ -175,7 +176,7 @@ def _blank_quoted(line: str) -> str:
 
 
 def has_own_marker(body: str) -> bool:
-    """Return whether we wrote a comment: our hidden marker is outside a quote."""
+    """Return True if we wrote the comment: our hidden marker stands outside a quote."""
     if not _MARKER.search(body):
         return False
     return any(
@@ -184,10 +185,10 @@ def has_own_marker(body: str) -> bool:
 
 
 def format_reply_marker(mark: str) -> str:
-    """Return the hidden marker of a reply, so that nothing is replied to twice."""
+    """Return the hidden marker of a reply, which prevents a second reply."""
     return f"<!-- interlock:asked-back {mark} -->"
 
 
 def find_reply_marks(body: str) -> list[str]:
-    """Return the marks of what a comment of ours replies to."""
+    """Return the marks of the comments that our comment replies to."""
     return _REPLIED.findall(body)

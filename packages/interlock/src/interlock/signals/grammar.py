@@ -1,8 +1,8 @@
-"""The first line of a text signal as patterns, built from the catalogue.
+"""Match the first line of a text signal by patterns built from the catalogue.
 
-Also finds lines that were meant to be signals: a known name, or one that looks like it in other
-letters or behind markup. These are only looked for when no legal signal was found, to say why.
-Where in a message a line stands, and who said it, is for `own_words` and `text` to tell.
+Also finds lines that were meant as signals: a known name, or one that resembles it in other letters
+or behind markup. These are only searched when no legal signal was found, to say why. `own_words`
+and `text` judge where a line stands and who said it.
 """
 
 import re
@@ -52,14 +52,14 @@ _NAMED: Final = re.compile(rf"(?<!\w)(?:{_NAMES})(?!\w)")
 
 
 def tag_nonce(source: str, nonce: str) -> str:
-    """The source with this nonce, where a signal line carries it in any form, in the one form."""
+    """Rewrite this nonce, in any form on a signal line, to the one form we parse."""
     mark = rf"[\[(]?(?i:dispatch)?[:=]?[ \t]*{re.escape(nonce)}[\])]?"
     line = re.compile(rf"(\n(?:{_UNTAGGED}))[ \t]+{mark}[ \t]*(?=\n|\Z)")
     return line.sub(lambda found: f"{found[1]} [dispatch {nonce}]", source)
 
 
 class SignalName(msgspec.Struct, frozen=True):
-    """One legal signal line, as it was said."""
+    """One legal signal line, as it was written."""
 
     row: SignalRow
     subject: str | None
@@ -69,7 +69,7 @@ class SignalName(msgspec.Struct, frozen=True):
 
 
 def parse_signal_line(line: re.Match[str]) -> SignalName:
-    """Read a line that SIGNALS has found."""
+    """Parse a line that SIGNALS has found."""
     return SignalName(*_parse_words(line[0].strip(" \t\n")), line.start(), line.end())
 
 
@@ -87,12 +87,12 @@ def _parse_words(words: str) -> tuple[SignalRow, str | None, str | None]:
 
 
 def has_signal_name(source: str) -> bool:
-    """Whether any known name stands anywhere, also in the middle of a line."""
+    """Return True if any known name stands anywhere, even in the middle of a line."""
     return any(word in source for word in SIGNAL_WORDS) and bool(_NAMED.search(source))
 
 
 def is_outside_workspace(path: str) -> bool:
-    """Whether a path, by its letters alone, leads out of the workspace it is relative to."""
+    """Return True if the text of a relative path leads out of its workspace."""
     if path.startswith(("/", "~", "\\")) or re.match(r"[A-Za-z]:", path) or "://" in path:
         return True
     depth = 0
@@ -115,7 +115,7 @@ _LONGEST_NAME: Final = 160
 _SHORT_LINE: Final = 16
 _MOST_TRIES: Final = 16
 _FIRST_PART: Final = 1 << 16
-# Letters of other scripts that are drawn like ours and that Unicode does not decompose.
+# Letters of other scripts that look like ours and that Unicode does not decompose.
 _DRAWN_ALIKE: Final = {
     "A": "ΑАᎪꓮ",
     "B": "ΒВвᏴꓐ",
@@ -170,7 +170,7 @@ _JOINTS: Final = "\u00a0\u202f\u205f\u2212\u3000\ufe58\ufe63\uff0d\uff3f"
 
 @cache
 def _build_folding() -> dict[int, str | None]:
-    """Every character that looks like a letter or joint of ours, or like nothing."""
+    """Return a table from characters that look like our letters, joints or nothing to those."""
     table: dict[int, str | None] = {}
     for first, last in _LETTER_RANGES:
         table.update(
@@ -204,7 +204,7 @@ _MARKS_RE: Final = re.compile(rf"\n{_MARKS}")
 
 
 def find_last_lookalike(source: str) -> tuple[str, int] | None:
-    """The name that was meant, and where, of the last line that looks like a signal."""
+    """Return the intended name and the position of the last line that looks like a signal."""
     plain = _find_last_plain(source)
     folded = None if source.isascii() else _find_last_folded(source)
     return max(filter(None, (plain, folded)), key=itemgetter(1), default=None)
@@ -220,7 +220,7 @@ def _find_last_plain(source: str) -> tuple[str, int] | None:
 
 
 def _find_last_match(source: str) -> list[re.Match[str]]:
-    """The last match, looked for in ever larger parts of the end; no match crosses a line."""
+    """Return the last match, searching ever larger parts of the end; no match crosses a line."""
     size = _FIRST_PART
     while True:
         start = max(0, source.rfind("\n", 0, max(0, len(source) - size) + 1))
@@ -231,8 +231,10 @@ def _find_last_match(source: str) -> list[re.Match[str]]:
 
 
 def _search_from_end(source: str, capital: str) -> list[re.Match[str]] | None:
-    """Where lines are many and short, look only at those that hold a part of a name; None if
-    these are too many to be worth it."""
+    """Search only lines that hold a part of a name; return None if there are too many.
+
+    This is faster where lines are many and short.
+    """
     found = []
     for part in _PARTS:
         end = len(capital)
@@ -250,7 +252,7 @@ def _search_from_end(source: str, capital: str) -> list[re.Match[str]] | None:
 
 
 def _find_last_folded(source: str) -> tuple[str, int] | None:
-    """Only lines with letters that are not ours can hold what the plain pattern does not see."""
+    """Search lines with foreign letters, which the plain pattern cannot match."""
     last = None
     for line in _FOREIGN_LINE.finditer(source):
         marks = _MARKS_RE.match(source, line.start())
@@ -266,7 +268,7 @@ def _get_word(meant: re.Match[str]) -> str:
 
 
 def guess_signal(text: str) -> tuple[str, str] | None:
-    """The name that a text starts with, or that it looks like, and what follows it."""
+    """Return the name that a text starts with or resembles, and the rest of the text."""
     plain = text if text.isascii() else text.translate(_build_folding())
     meant = _PATTERN.match(f"\n{plain}")
     return (_get_word(meant), plain[meant.end() - 1 :]) if meant else None

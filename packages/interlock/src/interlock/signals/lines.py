@@ -1,8 +1,8 @@
-"""Line signals: their payloads, and the readers of a stream of them.
+"""Line signals: their payloads, and readers for streams of them.
 
 `LineReader` takes a plain command's output or an agent's messages, `SessionLines` the events of an
-agent's decoded stream. How the text is cut into chunks never changes the result, and only the last
-message of a session may say that it is over.
+agent's decoded stream. The way the text is cut into chunks never changes the result, and only the
+last message of a session may say that it is over.
 """
 
 import re
@@ -27,7 +27,7 @@ _CONTROL: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 
 
 class LineSignal(msgspec.Struct, frozen=True, tag_field="kind", tag="signal"):
-    """A line signal as it was claimed. A repeated one is journaled and has no effect."""
+    """A claimed line signal. A repeated one is journaled and has no effect."""
 
     type: str
     payload: str
@@ -38,13 +38,13 @@ class LineSignal(msgspec.Struct, frozen=True, tag_field="kind", tag="signal"):
 
     @property
     def is_success(self) -> bool:
-        """Whether this says that the epic succeeded: only in so many words."""
+        """True if the line claims the epic's success explicitly."""
         row = find_signal("line", self.type)
         return bool(row and row.passing and self.fields.get("status") == "success")
 
 
 class LineRefusal(msgspec.Struct, frozen=True, tag_field="kind", tag="refusal"):
-    """A line that was meant as a signal and is none, with the reason."""
+    """A line that was meant as a signal but refused, with the reason."""
 
     sentence: str
     text: str
@@ -56,7 +56,7 @@ LineResult = LineSignal | LineRefusal
 
 
 def read_payload(kind: str, payload: str, where: int) -> LineSignal | str:
-    """The signal, or the sentence that says why it is refused."""
+    """Return the signal, or the sentence that explains its refusal."""
     if not SIGNAL_TYPE.match(kind):
         return f"a type must be in upper case: {PREFIX}{kind.upper()[:40]}"
     if _CONTROL.search(payload):
@@ -102,7 +102,7 @@ def _parse_fields(row: SignalRow, payload: str) -> dict[str, str | int]:
 
 
 def format_line(kind: str, payload: str | Sequence[str] | Mapping[str, str] | None = None) -> str:
-    """The one line to print for a signal. A ValueError says why it would be refused."""
+    """Return the line to print for a signal; raise ValueError if it would be refused."""
     text = _join_payload(kind, payload)
     line = f"{PREFIX}{kind}:{text}" if text else f"{PREFIX}{kind}"
     name, _, rest = line.removeprefix(PREFIX).partition(":")
@@ -134,7 +134,7 @@ _LAST_WORD: Final = "EPIC_COMPLETE"
 
 
 class LineReader:
-    """Reads one session. In `message` mode a message ends with `end_message` or `close`."""
+    """Read one session. In `message` mode a message ends with `end_message` or `close`."""
 
     def __init__(self, mode: Literal["raw", "message"] = "raw") -> None:
         self._mode = mode
@@ -144,7 +144,7 @@ class LineReader:
         self._last_words: list[LineSignal] = []
 
     def feed(self, text: str) -> list[LineResult]:
-        """Take the next piece of the stream; in raw mode, give what its whole lines say."""
+        """Take the next piece of the stream; in raw mode, return the signals of whole lines."""
         head, newline, tail = text.rpartition("\n")
         if self._mode == "message" or not newline:
             self._hold(text)
@@ -155,13 +155,13 @@ class LineReader:
         return self._mark_all(self._lines.read_lines(whole))
 
     def _hold(self, text: str) -> None:
-        """Hold an unfinished line, but of an endless one only what is needed to refuse it."""
+        """Hold an unfinished line; of an endless one, hold only what its refusal needs."""
         held = sum(map(len, self._rest)) if self._mode == "raw" else 0
         if text and held <= LONGEST_LINE:
             self._rest.append(text if self._mode == "message" else text[: LONGEST_LINE + 1])
 
     def end_message(self) -> list[LineResult]:
-        """The agent has finished one message and may go on with another."""
+        """End one message; the agent may continue with another."""
         text, self._rest = "".join(self._rest), []
         passed = [self._refuse_early(signal) for signal in self._last_words]
         self._last_words = []
@@ -171,7 +171,7 @@ class LineReader:
         return [*passed, *self._mark_all(now)]
 
     def close(self, ended_by_itself: bool) -> list[LineResult]:
-        """The stream is over. What was cut off does not count."""
+        """End the stream. Text that was cut off does not count."""
         if self._mode == "message":
             return self._close_message(ended_by_itself)
         rest, self._rest = "".join(self._rest), []
@@ -212,7 +212,7 @@ class LineReader:
 
 
 class _LineParser:
-    """Reads single-line signals, and counts the lines for their places."""
+    """Parse single-line signals, and count lines for their places."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -262,7 +262,7 @@ def _parse_line(line: str, where: int) -> LineResult:
 
 
 class SessionLines:
-    """Feeds the agent's own messages, one by one, to a reader of line signals."""
+    """Pass an agent's own messages to a reader of line signals, one by one."""
 
     def __init__(self) -> None:
         self._reader = LineReader("message")
@@ -279,11 +279,11 @@ class SessionLines:
         return found
 
     def close(self, ended_by_itself: bool) -> list[LineResult]:
-        """The session is over; its last word counts only if it had one."""
+        """End the session; a completion counts only if the session ended by itself."""
         return [*self._end_message(), *self._reader.close(ended_by_itself)]
 
     def _read_text(self, event: AssistantText) -> list[LineResult]:
-        """A message comes in pieces that carry its id; one without an id is a whole message."""
+        """Collect a message, whose pieces share its id; a piece without one is a whole message."""
         goes_on = bool(event.message_id) and event.message_id == self._message_id
         ended = [] if goes_on else self._end_message()
         self._message_id = event.message_id
@@ -293,7 +293,7 @@ class SessionLines:
         return ended
 
     def _read_end(self, final: str) -> list[LineResult]:
-        """A turn's result repeats its last message or a part of it; else it is one of its own."""
+        """Read a turn's result, unless it only repeats the last message or a part of it."""
         ended = self._end_message()
         last, final = "".join(self._pieces).strip(), final.strip()
         if last.endswith(final) or (last and final.endswith(last)):
@@ -309,7 +309,7 @@ class SessionLines:
 
 
 def read_session(text: str, stream_format: StreamFormat, ended_by_itself: bool) -> list[LineResult]:
-    """Every line signal of a whole recorded session, in the order in which they were said."""
+    """Return every line signal of a recorded session, in order."""
     stream, lines = StreamReader(stream_format), SessionLines()
     found = lines.read_events([*stream.feed(text), *stream.close(ended_by_itself)])
     return [*found, *lines.close(ended_by_itself and stream.final_message is not None)]

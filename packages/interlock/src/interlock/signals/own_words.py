@@ -1,8 +1,9 @@
-"""Which lines of a message are the agent's own words.
+"""Separate an agent's own words in a message from inert text.
 
-Reads just enough Markdown to tell live text from inert text: fences, quotes, comments, tags,
-delegation prompts. The caller brings the line it looks for.
-Linear on any input: possessive patterns walk whole runs of lines, Python only sees what is rare.
+Reads just enough Markdown to tell live text from fences, quotes, comments, tags and delegation
+prompts. The caller supplies the line to search for.
+
+Linear on any input: possessive patterns walk whole runs of lines, and Python only sees rare cases.
 Sources are "\\n" + text, so that every line starts with a newline.
 """
 
@@ -23,7 +24,8 @@ _INFO: Final = {"`": r"[^`\n]*+", "~": r"[^\n]*+"}
 
 
 def _build_pair_pattern(mark: str, length: int, info: str, longer: str = "*+") -> str:
-    """A closed fence of so many marks that holds no other fence line of its kind."""
+    """Return the pattern of a closed fence of that length without another fence line of its
+    kind."""
     fence = rf" {{0,3}}{mark}{{{length}}}"
     return (
         rf"{fence}(?!{mark}){info}{_EOL}(?:\n(?! {{0,3}}{mark * 3})[^\n]*+)*+"
@@ -32,7 +34,7 @@ def _build_pair_pattern(mark: str, length: int, info: str, longer: str = "*+") -
 
 
 def _build_deep_pair_pattern(mark: str) -> str:
-    """The same, indented as under a list item; any other fence line between spoils it."""
+    """Return the same pattern, indented as under a list item; any other fence line spoils it."""
     deep = rf"(?: {{4}}| {{0,3}}\t)[ \t]*+{mark * 3}"
     return (
         rf"{deep}{_INFO[mark]}{_EOL}(?:\n(?![ \t]*+(?:```|~~~))[^\n]*+)*+"
@@ -50,7 +52,7 @@ _FENCE: Final = (
     + "|".join(["", *map(_build_deep_pair_pattern, _INFO)])
     + ")"
 )
-# What ends a paragraph without a blank line, and with it a quote's lazy continuation.
+# Lines that end a paragraph without a blank line, and with it a quote's lazy continuation.
 _INTERRUPT: Final = (
     rf"[ \t]*+(?:\n|\Z)| {{0,3}}(?:```|~~~|>|\#{{1,6}}(?:[ \t]|{_EOL})|[-+*][ \t]|1[.)][ \t]"
     rf"|(?:[-*_][ \t]*+){{3,}}|<{_TAG})"
@@ -94,8 +96,10 @@ _CLOSERS: Final = {
 
 
 class LiveLines:
-    """Finds the live lines that match `line`: a pattern of a whole line, without groups. Most runs
-    never read a message: the patterns are compiled when the first one comes."""
+    """Find the live lines that match `line`, a pattern of a whole line without groups.
+
+    The patterns are compiled on first use, because most runs never read a message.
+    """
 
     def __init__(self, line: str) -> None:
         self._line = rf"(?:{line})[ \t]*+{_EOL}"
@@ -136,7 +140,7 @@ class Unit(msgspec.Struct, frozen=True):
 
 
 def split_units(text: str) -> Iterator[Unit]:
-    """A piece of a message, from a newline on, unit by unit: for reading what was found."""
+    """Yield the units of a piece of a message that begins with a newline."""
     spans, start = _Spans(text), 0
     while start < len(text):
         kind, stop = _read_unit(text, start, spans)
@@ -157,7 +161,7 @@ def _read_unit(source: str, start: int, spans: "_Spans") -> tuple[str, int]:
 
 
 class _Spans:
-    """Where the rarer inert spans end. Remembers which closers have run out, to stay linear."""
+    """Find the ends of rarer inert spans; remembers missing closers, to stay linear."""
 
     def __init__(self, source: str) -> None:
         self._source = source

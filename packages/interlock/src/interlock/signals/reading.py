@@ -1,4 +1,4 @@
-"""What comes out of reading a message: a signal, or a refusal that says what to write."""
+"""The result of reading a message: a signal, or a refusal that says what to write."""
 
 from enum import StrEnum
 from typing import Any
@@ -7,7 +7,7 @@ import msgspec
 
 
 class Reason(StrEnum):
-    """Why a message was refused, in the order in which reasons win over each other."""
+    """The reason a message was refused; earlier reasons win over later ones."""
 
     STALE = "Stale"
     WRONG_ROLE = "WrongRole"
@@ -19,7 +19,7 @@ class Reason(StrEnum):
 
 
 class Accepted(msgspec.Struct, frozen=True, tag=True):
-    """A claim that may be acted on: who said it and for which task has been checked."""
+    """A claim that may be acted on: its sender and its task have been checked."""
 
     signal: str
     subject: str | None
@@ -29,7 +29,7 @@ class Accepted(msgspec.Struct, frozen=True, tag=True):
 
 
 class SignalRefused(msgspec.Struct, frozen=True, tag="Refused"):
-    """Nothing to act on; `sentence` tells the agent what to write, `where` is a line number."""
+    """A refusal; `sentence` tells the agent what to write, `where` is a line number."""
 
     reason: Reason
     sentence: str

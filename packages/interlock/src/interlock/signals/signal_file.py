@@ -1,7 +1,7 @@
 """The file protocol of seed 000: `signal.json` and the wrapper around an artifact.
 
-Holds the fields in their order and which status may follow which. Folders, clocks and polling are
-the carriers' business.
+Holds the fields in order, and which status may follow which. Carriers handle folders, clocks and
+polling.
 """
 
 from typing import Any, Literal
@@ -43,7 +43,7 @@ def encode_signal(signal: SignalFile) -> bytes:
 
 
 def move_signal(signal: SignalFile, status: SignalStatus, error: str = "") -> SignalFile:
-    """The same dispatch in its next status. The timestamp stays that of its creation."""
+    """Return the dispatch in its next status; the timestamp stays that of its creation."""
     after = msgspec.structs.replace(signal, status=status, error=error)
     if not may_follow(signal, after):
         raise ValueError(f"{signal.status} does not become {status}")
@@ -53,8 +53,11 @@ def move_signal(signal: SignalFile, status: SignalStatus, error: str = "") -> Si
 
 
 def may_follow(before: SignalFile | None, after: SignalFile, *, settled: bool = False) -> bool:
-    """Whether one signal may be written over another. A new dispatch starts by waiting, and only
-    after the one before was settled: by its status, or (`settled`) by a decision of ours."""
+    """Return True if one signal may be written over another.
+
+    A new dispatch starts as waiting, and only after the previous one was settled: by its status or,
+    with `settled`, by our own decision.
+    """
     if before is None:
         return after.status == "waiting"
     row = find_signal("file", f"signal:{before.status}")
@@ -67,7 +70,7 @@ def may_follow(before: SignalFile | None, after: SignalFile, *, settled: bool = 
 
 
 def read_artifact(raw: bytes) -> Artifact | Problem:
-    """An artifact in its wrapper. The id is never guessed: a string or a float is not an int64."""
+    """Return an artifact from its wrapper; an id that is a string or a float is refused."""
     wrapper = read_object(raw)
     if isinstance(wrapper, Problem):
         return wrapper

@@ -1,10 +1,9 @@
-"""Text signals: one message in, one reading out.
+"""Read text signals: one message in, one reading out.
 
-Asks in this order: is there a signal, which of several counts, may the role say it, is it sound:
-its dispatch, its task, its body. If the one that counts fails its checks, nothing takes its place.
-Each check returns a refusal or None, in the order in which reasons win, and a refusal carries a
-sentence that tells the agent what to write next time. The caller hands over the agent's own final
-words.
+Asks in this order: is there a signal, which of several counts, may the role say it, and are its
+dispatch, its task and its body sound? If the one that counts fails its checks, nothing takes its
+place. Each check returns a refusal or None, in the order in which reasons win, and a refusal tells
+the agent what to write next time. The caller passes the agent's own final words.
 """
 
 import re
@@ -42,7 +41,7 @@ from interlock.signals.reading import Accepted, Reading, Reason, SignalRefused
 
 
 class ExpectedReply(msgspec.Struct, frozen=True):
-    """What the message answers: who was asked, about what, and under which nonce."""
+    """The dispatch a message should answer: role, task, request and nonce."""
 
     role: str
     task_id: str | None
@@ -60,14 +59,14 @@ class SignalBlock(msgspec.Struct, frozen=True):
 
 
 class Message(msgspec.Struct, frozen=True):
-    """The source begins with a newline, so that every line does."""
+    """A message's source, which begins with a newline so that every line does, and its blocks."""
 
     source: str
     expected: ExpectedReply
     blocks: tuple[SignalBlock, ...]
 
     def find_line(self, start: int) -> int:
-        """The number of the line whose newline stands at `start`."""
+        """Return the number of the line whose newline stands at `start`."""
         return self.source.count("\n", 0, start) + 1
 
     def refuse(self, reason: Reason, sentence: str, start: int | None = None) -> SignalRefused:
@@ -119,7 +118,7 @@ def _find_blocks(source: str) -> tuple[SignalBlock, ...]:
 
 
 def _choose_signal(message: Message) -> SignalName | SignalRefused:
-    """The signal that counts among all that are live in the message."""
+    """Return the signal that counts among all live ones, or the refusal if none does."""
     signals = [one for block in message.blocks for one in block.signals]
     legal = [one for one in signals if may_send(message.expected.role, one.row)]
     if not legal:
@@ -140,7 +139,7 @@ def _choose_signal(message: Message) -> SignalName | SignalRefused:
 
 
 def _find_winner(message: Message, top: Sequence[SignalName]) -> SignalName | None:
-    """The one claim of the highest level, or None if that cannot be told."""
+    """Return the one claim of the highest level, or None if it is ambiguous."""
     claims = {(one.row.name, one.subject) for one in top}
     names = {name for name, _ in claims}
     if len(claims) > len(names) or (len(names) > 1 and _is_mixed(message, top)):
@@ -149,7 +148,7 @@ def _find_winner(message: Message, top: Sequence[SignalName]) -> SignalName | No
 
 
 def _is_mixed(message: Message, top: Sequence[SignalName]) -> bool:
-    """Whether one block says two different things of the same level."""
+    """Return True if one block holds two different signals of the same level."""
     counted = {one.start for one in top}
     return any(
         len({one.row.name for one in block.signals if one.start in counted}) > 1
@@ -160,7 +159,7 @@ def _is_mixed(message: Message, top: Sequence[SignalName]) -> bool:
 def _find_illegal_after(
     message: Message, signals: Sequence[SignalName], top: Sequence[SignalName]
 ) -> SignalName | None:
-    """A word of another role after a verdict: it cannot be told whose verdict it is."""
+    """Return another role's signal after a verdict, which makes the verdict's author unclear."""
     verdicts = [one.start for one in top if one.row.verdict]
     if not verdicts:
         return None
@@ -178,7 +177,7 @@ def _refuse_role(message: Message, one: SignalName) -> SignalRefused:
 
 
 def _refuse_unsaid(message: Message) -> SignalRefused:
-    """No live signal at all: was one meant, is it one we do not know, or is there none?"""
+    """Explain a message without a live signal: one was meant, is unknown, or is missing."""
     source, task_id = message.source, message.expected.task_id
     legal = list_role_signals(message.expected.role)
     lines = [f"`{_format_first_line(row, task_id)}`" for row in legal]
@@ -208,11 +207,11 @@ def _refuse_unsaid(message: Message) -> SignalRefused:
 
 
 def _format_first_line(row: SignalRow, task_id: str | None) -> str:
-    """The signal line as it must be written, with the task's id where one is known."""
+    """Return the signal line as it must be written, with the task's id if it is known."""
     return row.grammar.replace("[task_id]", task_id) if task_id else row.grammar
 
 
-# A signal said more often than this is read from its last blocks; nobody says it so often.
+# Only the last blocks of a signal that is repeated beyond this are read.
 _MOST_BLOCKS: Final = 256
 
 
@@ -230,7 +229,7 @@ class SignalClaim(msgspec.Struct, frozen=True):
 
     @property
     def all_sections(self) -> SignalBody:
-        """The sections of all sound blocks, counted together."""
+        """The sections of all sound blocks together."""
         whole = SignalBody()
         for body in self.sound_bodies:
             whole.add(body)
@@ -252,7 +251,7 @@ def _read_bodies(
         line, last = line + message.source.count("\n", last, block.start), block.start
         text = message.source[block.start : block.end]
         body = read_body(text, line, row)
-        # Signals that share a block share its sections: what is one's label is no prose.
+        # Signals that share a block share its sections: a label of one is not prose for another.
         others = {one.row for one in block.signals} - {row}
         if body.prose_after_line is not None and any(
             read_body(text, line, other).prose_after_line is None for other in others
@@ -285,7 +284,7 @@ def _is_present(part: SectionText | None, row: SignalRow) -> bool:
     if part.items or part.table:
         return any(_is_filled(entry, row) for entry in list_entries(part))
     if part.section.kind == "checks" and row.alone:
-        # A pass stands on items; a sentence counts as one only if it states a result.
+        # A pass needs items; a sentence counts as one only if it states a result.
         return any(check.status and _is_filled(check.name, row) for check in parse_section(part))
     return any(_is_filled(text, row) for text in (*part.text, *part.fences))
 
@@ -303,7 +302,7 @@ def _list_placeholders(row: SignalRow) -> tuple[str, ...]:
 
 
 def _check_any_nonce(message: Message) -> SignalRefused | None:
-    """Under strict signals a message that nowhere names its dispatch is stale before all else."""
+    """Refuse a message without its dispatch's nonce before all else, under strict signals."""
     nonce = message.expected.nonce
     if not (message.expected.strict and nonce):
         return None
@@ -331,7 +330,7 @@ def _refuse_stale(message: Message, nonce: str, signal: SignalName) -> SignalRef
 
 
 def _check_task(message: Message, claim: SignalClaim) -> SignalRefused | None:
-    """The task is the line's subject or, where the line has none, the body's `Task:`."""
+    """Compare the task: the line's subject or, where the line has none, the body's `Task:`."""
     asked, signal, row = message.expected, claim.signal, claim.signal.row
     expected = {"task": asked.task_id, "request": asked.request_id, None: asked.task_id}.get(
         row.subject
@@ -342,7 +341,7 @@ def _check_task(message: Message, claim: SignalClaim) -> SignalRefused | None:
         wrong = [str(signal.subject)] if signal.subject != expected else []
     else:
         tasks = [body.parts["Task"] for body in claim.bodies if "Task" in body.parts]
-        # Its id alone, or followed by its title.
+        # The id alone, or followed by its title.
         known = re.compile(rf"{re.escape(expected)}(?:\.?\Z|[ \t]+[(\u2013\u2014-]|[:,][ \t])")
         named = [str(parse_section(part)) for part in tasks]
         wrong = [each for each in named if _is_filled(each, row) and not known.match(each)]
@@ -361,7 +360,7 @@ def _check_path(message: Message, claim: SignalClaim) -> SignalRefused | None:
 
 
 def _check_prose(message: Message, claim: SignalClaim) -> SignalRefused | None:
-    """Every block of a pass must be well formed, one block of any other signal."""
+    """Require that every block of a pass is well formed, and one block of any other signal."""
     row = claim.signal.row
     if claim.is_repeated_too_often and row.passing:
         sentence = f"{row.name} is repeated too often. Send it once, at the end."
@@ -382,7 +381,7 @@ def _list_labels(row: SignalRow) -> str:
 
 
 def _check_alone(message: Message, claim: SignalClaim) -> SignalRefused | None:
-    """Some signals let work pass: nothing but their own template may stand beside them."""
+    """Require that a signal which lets work pass stands alone with its own template."""
     row = claim.signal.row
     if not row.alone:
         return None

@@ -1,4 +1,4 @@
-"""Time, as an argument: what a clock does, and the clock of a running event loop."""
+"""Provide time as an argument: the protocol of a clock, and the clock of a running event loop."""
 
 import asyncio
 import time
@@ -7,19 +7,21 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """Time, as an argument."""
+    """A source of time and of timed callbacks."""
 
     def now(self) -> float:
-        """Seconds since the epoch."""
+        """Return the seconds since the epoch."""
 
     def call_at(self, when: float, callback: Callable[[], None]) -> Callable[[], None]:
-        """Call back at that time, unless the returned function is called first."""
+        """Call `callback` at that time, unless the returned function is called first."""
 
 
 class SystemClock:
-    """Wall time, and callbacks on the running event loop. It starts with the machine's time and
-    goes on by itself: setting the machine's clock while a run works neither times its dispatches
-    out nor keeps them waiting."""
+    """Read wall time, and call back on the running event loop.
+
+    The clock starts with the machine's time and then runs on its own: setting the machine's clock
+    during a run neither expires its dispatches nor delays them.
+    """
 
     def __init__(self) -> None:
         self._offset = time.time() - time.monotonic()
@@ -30,3 +32,13 @@ class SystemClock:
     def call_at(self, when: float, callback: Callable[[], None]) -> Callable[[], None]:
         delay = max(0.0, when - self.now())
         return asyncio.get_running_loop().call_later(delay, callback).cancel
+
+
+async def pause(clock: Clock, seconds: float) -> None:
+    """Wait that long on the clock; a cancelled wait leaves no timer behind."""
+    over = asyncio.Event()
+    cancel = clock.call_at(clock.now() + seconds, over.set)
+    try:
+        await over.wait()
+    finally:
+        cancel()

@@ -2,14 +2,14 @@
 
 InterlockError
 ├── CircuitError        the table is wrong: fix the circuit
-│   └── ExpressionError an expression is wrong, or reads what is not there
-├── StateError          right in itself, but not legal now
+│   └── ExpressionError an expression is wrong, or reads a missing value
+├── StateError          valid, but not possible now
 ├── StoreError          the database cannot be used
-│   ├── NoDatabaseError there is none yet
-│   ├── NoRightsError   its user lacks the rights: waiting does not help
+│   ├── NoDatabaseError no database exists yet
+│   ├── NoRightsError   the database user lacks rights: waiting does not help
 │   └── NotFoundError   it has no such run, case or question
 ├── SourceError         a file or system outside cannot be read
-└── UsageError          a flag, an argument or a setting is wrong: say it differently
+└── UsageError          a flag, an argument or a setting is wrong: change it
 
 A docstring is the default message. A user sees the message, never a traceback.
 """
@@ -62,4 +62,4 @@ class SourceError(InterlockError):
 
 
 class UsageError(InterlockError):
-    """This cannot be asked for in this way."""
+    """This request is not valid."""

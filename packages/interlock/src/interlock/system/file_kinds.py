@@ -1,4 +1,4 @@
-"""What a path says about a file: a test, a document, somebody else's, how comments are written.
+"""Tell from a path what a file is: source, test, document, vendored; and how its comments look.
 
 Tables of the naming habits of many languages. In doubt a file is source, and a line is code: both
 are looked at closely.
@@ -88,7 +88,7 @@ def find_kind(path: str) -> FileKind:
 
 
 def is_test(path: str) -> bool:
-    """Whether a file belongs to the tests, by its name or a folder it lies in."""
+    """Return True if a file belongs to the tests, by its name or by a folder above it."""
     *folders, name = path.split("/")
     if _TEST_NAME.fullmatch(name):
         return True
@@ -96,20 +96,20 @@ def is_test(path: str) -> bool:
 
 
 def has_tests(path: str) -> bool:
-    """Whether there are tests in the file itself, as far as its name tells."""
+    """Return True if the file's name says that it contains tests."""
     name = path.rpartition("/")[2]
     return name != "conftest.py" and bool(_TEST_NAME.fullmatch(name)) and find_language(path) != ""
 
 
 def find_language(path: str) -> str:
-    """One of a few families of languages; empty if unknown."""
+    """Return the family of languages a file belongs to; empty if it is unknown."""
     name = path.rpartition("/")[2].lower()
     return _BY_NAME.get(name) or _LANGUAGE.get(name.rpartition(".")[2], "")
 
 
 def is_document(path: str) -> bool:
-    """Whether a file is there to be read by people. In doubt it is not: texts and pictures may
-    be data of the program."""
+    """Return True if a file is written for people. In doubt it is not: texts and pictures may be
+    data of the program."""
     return bool(_PROSE.fullmatch(path.rpartition("/")[2]))
 
 
@@ -118,12 +118,12 @@ def is_indent_significant(path: str) -> bool:
 
 
 def has_known_comments(path: str) -> bool:
-    """Whether it is known how this kind of file is written at all."""
+    """Return True if the comment syntax of this kind of file is known."""
     return find_extension(path) in _HASH_COMMENTS or find_extension(path) in _SLASH_COMMENTS
 
 
 def is_comment(line: str, path: str) -> bool:
-    """Whether a line is nothing but a comment. In doubt it is not."""
+    """Return True if a line is nothing but a comment. In doubt it is not."""
     line = line.strip()
     if line.startswith(_DIRECTIVES):
         return False
@@ -138,5 +138,5 @@ def is_comment(line: str, path: str) -> bool:
 
 
 def find_extension(path: str) -> str:
-    """The file's extension, or its whole name if it has none."""
+    """Return the file's extension, or its whole name if it has none."""
     return path.rpartition("/")[2].lower().rpartition(".")[2]

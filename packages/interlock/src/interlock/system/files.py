@@ -1,8 +1,8 @@
-"""Files on disk: written whole or not at all, read without trust, moved aside without loss.
+"""Files on disk: write them whole or not at all, read them without trust, move them without loss.
 
-A write goes to a temporary file beside the target, is synced, renamed into place, and the folder is
-synced after it, so that a power cut leaves the old content or the new one. A read of somebody
-else's file never blocks on a pipe, follows a link or takes more than its limit.
+A write goes to a temporary file beside the target, is synced and renamed into place, and then the
+folder is synced, so that a power cut leaves the old content or the new one. A read of a file that
+others wrote never blocks on a pipe, follows a link, or takes more than its limit.
 """
 
 import itertools
@@ -37,7 +37,7 @@ _STAGED: Final = re.compile(r"\..+\.([0-9]{1,18})-[0-9]+\.new")
 
 
 class FileStamp(NamedTuple):
-    """What changes when a file changes; its size alone does not show every change."""
+    """Values that change whenever a file changes; its size alone would miss some changes."""
 
     inode: int
     size: int
@@ -46,14 +46,15 @@ class FileStamp(NamedTuple):
 
 
 class UnreadableFile(msgspec.Struct, frozen=True):
-    """Why a file was not read: it is gone, not a plain readable file (odd), or too large."""
+    """The reason a file was not read: it is gone, not a regular readable file (odd), or too
+    large."""
 
     reason: str
     kind: Literal["gone", "odd", "large"] = "odd"
 
 
 def read_stamp(path: Path) -> FileStamp | None:
-    """How the file stands, or None if there is none; links are not followed."""
+    """Return the file's stamp, or None if it does not exist; links are not followed."""
     try:
         return _stamp(os.lstat(path))
     except OSError:
@@ -65,12 +66,12 @@ def _stamp(found: os.stat_result) -> FileStamp:
 
 
 def read_file(path: Path, most: int, *, dir_fd: int | None = None) -> bytes | UnreadableFile:
-    """The bytes of a regular file of at most that size; anything else is named, not opened."""
+    """Return the bytes of a regular file of at most `most` bytes; report anything else unopened."""
     try:
         kind = stat.S_IFMT(os.stat(path, dir_fd=dir_fd, follow_symlinks=False).st_mode)
         if kind != stat.S_IFREG:
             return UnreadableFile(
-                f"{path.name} is {_KINDS.get(kind, 'no regular file')}, not a file"
+                f"{path.name} is {_KINDS.get(kind, 'of an unknown kind')}, not a file"
             )
         opened = os.open(path, _READ, dir_fd=dir_fd)
     except (FileNotFoundError, NotADirectoryError):
@@ -97,7 +98,7 @@ def _read_opened(opened: int, name: str, most: int) -> bytes | UnreadableFile:
 
 
 def read_text(path: Path, most: int) -> str:
-    """A text file of the user's, if it is one and not too large."""
+    """Return a user's text file; raise SourceError if it is unreadable, too large or not UTF-8."""
     try:
         with path.open("rb") as file:
             content = file.read(most + 1)
@@ -118,15 +119,14 @@ def write_file(
     sync: bool = True,
     dir_fd: int | None = None,
 ) -> FileStamp:
-    """Put the data, or the pieces of it, under that name, whole or not at all; an error leaves
-    nothing behind.
+    """Write the data, or its pieces, under that name, whole or not at all; an error leaves nothing.
 
-    `mode` is what the user's umask may take from; by default the file is for its owner alone.
-    Without `sync` it is still whole for every reader, only not safe from a power cut. With
-    `dir_fd` the path is relative to that open folder.
+    The umask may reduce `mode`; by default only the owner can read the file. Without `sync`,
+    readers still see a whole file, but a power cut may lose it. With `dir_fd`, the path is relative
+    to that open folder.
     """
     staged = stage_file(path, data, mode=mode, sync=sync, dir_fd=dir_fd)
-    # Held open over the rename: whoever replaces the file at once is not taken for us.
+    # Held open over the rename, so that the stamp is of our file even if it is replaced at once.
     held = os.open(staged, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=dir_fd)
     try:
         try:
@@ -142,8 +142,8 @@ def write_file(
 
 
 def create_file(path: Path, data: bytes) -> bool:
-    """Put the data under that name, whole or not at all, unless something has the name already;
-    whether it did. Of several who try at once, one succeeds. The file is private."""
+    """Create a private file, whole or not at all; return False if the name is already taken. Of
+    several concurrent calls, one succeeds."""
     staged = stage_file(path, data)
     try:
         try:
@@ -151,7 +151,7 @@ def create_file(path: Path, data: bytes) -> bool:
         except FileExistsError:
             raise
         except OSError:
-            # No hard links on this file system: the name is taken first, and filled at once.
+            # This file system has no hard links: take the name first, then fill the file.
             os.close(os.open(path, _NEW, _PRIVATE))
             staged.rename(path)
     except FileExistsError:
@@ -163,14 +163,14 @@ def create_file(path: Path, data: bytes) -> bool:
 
 
 def private_mode(folder: Path) -> int:
-    """The rights of a private file in a folder: for its owner alone or, where the folder is shared
-    with a group (writable for it, with the setgid bit), for the group, too."""
+    """Return the mode of a private file in a folder: readable by its owner, and also by the group
+    if the folder is shared with it (group-writable and setgid)."""
     shared = stat.S_IWGRP | stat.S_ISGID
     return 0o660 if folder.stat().st_mode & shared == shared else _PRIVATE
 
 
 def make_private_folder(path: Path) -> None:
-    """A folder for its owner alone, or for the group that the folder above it is shared with."""
+    """Create a folder for its owner, or for the group that the parent folder is shared with."""
     if path.is_dir():
         return
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -180,8 +180,8 @@ def make_private_folder(path: Path) -> None:
 
 
 def make_own_folder(path: Path, *, mode: int = 0o777) -> None:
-    """A folder, made if need be. If the first that has to be made is a hidden one, such as
-    `.interlock`, it is nobody's work: git need not see it."""
+    """Create a folder and its parents; if the topmost new one is hidden, hide it from git as
+    well."""
     missing = [each for each in (path, *path.parents) if not each.exists()]
     path.mkdir(mode=mode, parents=True, exist_ok=True)
     if missing and missing[-1].name.startswith("."):
@@ -189,13 +189,13 @@ def make_own_folder(path: Path, *, mode: int = 0o777) -> None:
 
 
 def write_files(files: Iterable[tuple[Path, bytes]], *, mode: int = _PRIVATE) -> None:
-    """All files in their places, in this order; if one cannot be made ready, none is changed.
-    For callers that hold a lock on them."""
+    """Write all files, in this order; if one cannot be prepared, none is changed. The caller must
+    hold a lock on them."""
     ready: list[tuple[Path, Path]] = []
     try:
         for path, data in files:
-            # A fixed name: what a crash left behind is overwritten by the next call. The caller
-            # holds a lock, so nobody else writes under it.
+            # A fixed name, so that the next call overwrites what a crash left. The caller's lock
+            # keeps other writers away.
             staged = path.with_name(f".{path.name}.new")
             _write_new(staged, data, mode)
             ready.append((staged, path))
@@ -210,7 +210,7 @@ def write_files(files: Iterable[tuple[Path, bytes]], *, mode: int = _PRIVATE) ->
 
 
 def save_file(path: Path, data: bytes, *, mode: int = 0o666) -> None:
-    """`write_file` for files of the user's, as their umask wants it; SourceError if it fails."""
+    """Write a file of the user's under their umask; raise SourceError if that fails."""
     try:
         write_file(path, data, mode=mode)
     except OSError as error:
@@ -226,8 +226,8 @@ def stage_file(
     sync: bool = True,
     dir_fd: int | None = None,
 ) -> Path:
-    """The data in a new file beside `path`, ready to be renamed to it."""
-    # The name may be as long as the file system allows, and ours is longer than it.
+    """Write the data to a new file beside `path`, ready to be renamed to it."""
+    # The target's name may already be as long as the file system allows.
     name = os.fsdecode(os.fsencode(path.name)[:_LONGEST_NAME])
     staged = path.with_name(f".{name}.{os.getpid()}-{next(_serial)}.new")
     _write_new(staged, data, mode, sync, dir_fd)
@@ -235,7 +235,7 @@ def stage_file(
 
 
 def remove_staged(folder: Path) -> None:
-    """Remove what processes that are no more had staged in a folder, and never renamed."""
+    """Remove files that a process staged in this folder and did not rename before it ended."""
     with suppress(OSError):
         for path in folder.iterdir():
             staged = _STAGED.fullmatch(path.name)
@@ -244,7 +244,7 @@ def remove_staged(folder: Path) -> None:
 
 
 def _is_writing(pid: int) -> bool:
-    """Whether another process of that number lives. Ours stages and renames without a pause."""
+    """Return True if another process with that id lives; this one renames without a pause."""
     try:
         os.kill(pid, 0)
     except (ProcessLookupError, OverflowError):
@@ -279,7 +279,7 @@ def _write_new(
 
 
 def rename_synced(made: Path, path: Path) -> None:
-    """Rename a file that others have written whole (a database) to its name, safe on disk."""
+    """Rename a finished file, such as a database, and sync both it and its folder."""
     opened = os.open(made, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(opened)
@@ -290,7 +290,7 @@ def rename_synced(made: Path, path: Path) -> None:
 
 
 def sync_folder(folder: Path, *, dir_fd: int | None = None) -> None:
-    """Make renames in a folder safe on disk; some file systems cannot promise it."""
+    """Make renames in a folder safe on disk, where the file system can promise that."""
     opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=dir_fd)
     try:
         with suppress(OSError):
@@ -300,9 +300,9 @@ def sync_folder(folder: Path, *, dir_fd: int | None = None) -> None:
 
 
 def append_line(target: Path | int, line: bytes, *, sync: bool = False) -> None:
-    """Add one line to a file, named or open (see `open_log`), in one write.
+    """Append one line to a file, by path or descriptor (see `open_log`), in one write.
 
-    If a crash left half a line, a newline comes first, so that the half stays a line of its own.
+    If a crash left half a line, a newline is written first, so that the half stays on its own line.
     """
     if isinstance(target, Path):
         opened = open_log(target)
@@ -319,7 +319,7 @@ def append_line(target: Path | int, line: bytes, *, sync: bool = False) -> None:
 
 
 def open_log(path: Path) -> int:
-    """A descriptor that only appends, for its owner alone and never through a link."""
+    """Return a descriptor that only appends to a private file and never follows a link."""
     return os.open(path, _APPEND, _PRIVATE)
 
 
@@ -330,10 +330,10 @@ def _write_all(opened: int, data: bytes) -> None:
 
 
 def move_aside(path: Path, word: str, folder: Path | None = None, name: str = "") -> Path | None:
-    """Rename whatever lies there to `NAME.word.EXT`, or the next such name that is free.
+    """Rename the path to `NAME.word.EXT`, or to the next such name that is free.
 
-    It stays in its folder unless another is named; `name` stands for `NAME` if its own is not to.
-    None if nothing lies there.
+    It stays in its folder unless another `folder` is given; `name` replaces `NAME`. Return None if
+    the path does not exist.
     """
     if not exists(path):
         return None
@@ -351,7 +351,7 @@ def move_aside(path: Path, word: str, folder: Path | None = None, name: str = ""
 
 
 def move_into(path: Path, aside: Path) -> Path:
-    """Move a file or folder that is not ours into another folder, under a number that is free."""
+    """Move someone else's file or folder into another folder, under the first free number."""
     aside.mkdir(parents=True, exist_ok=True)
     number = 1
     while exists(place := aside / f"{path.name}.{number}"):
@@ -361,7 +361,7 @@ def move_into(path: Path, aside: Path) -> Path:
 
 
 def is_folder(path: Path) -> bool:
-    """Whether it is a folder itself, not a link to one."""
+    """Return True if the path is a folder and not a link to one."""
     try:
         return stat.S_ISDIR(path.lstat().st_mode)
     except (OSError, ValueError):
@@ -369,12 +369,12 @@ def is_folder(path: Path) -> bool:
 
 
 def exists(path: Path) -> bool:
-    """Whether something is there, also a link that leads nowhere."""
+    """Return True if the path exists, including a link that leads nowhere."""
     return os.path.lexists(path)
 
 
 def remove_tree(path: Path) -> None:
-    """Remove a file, a link, or a folder with all in it. Links are not followed."""
+    """Remove a file, a link, or a folder with its content. Links are not followed."""
     if not exists(path):
         return
     try:
@@ -390,7 +390,7 @@ def remove_tree(path: Path) -> None:
 
 
 def _make_writable(folder: Path) -> None:
-    """Build tools leave folders without the right to write; they are removed all the same."""
+    """Grant the rights that removal needs: build tools leave folders that cannot be written."""
     for root, folders, _ in os.walk(folder):
         for name in (".", *folders):
             place = Path(root, name)

@@ -1,9 +1,9 @@
-"""Running git: a list of words, no shell, a time limit, and a limit on its output.
+"""Run git: a list of words, no shell, a time limit, and a limit on output.
 
-What git may do depends on whose repository it is, and that is a table of five policies: READ a
-stranger's, change our OWN_CLONE, work in the USER_TREE, SEED a new one, talk to a REMOTE. None runs
-hooks, pagers or editors, asks at the terminal, or follows variables of the caller's shell to
-another repository.
+What git may do depends on whose repository it is, so there are five policies: READ a stranger's,
+change our OWN_CLONE, work in the USER_TREE, SEED a new one, talk to a REMOTE. No policy runs hooks,
+pagers or editors, prompts at the terminal, or follows variables of the caller's shell to another
+repository.
 """
 
 import os
@@ -35,16 +35,16 @@ _ECMASCRIPT = (
     r"(function.*|\(.*|[A-Za-z_$][A-Za-z0-9_$]*[ \t]*=>.*)"
     r"|[A-Za-z_$.]+[ \t]*=[ \t]*(async[ \t]*)?function.*)$"
 )
-"""Where a function begins in JavaScript and TypeScript, which git does not know."""
+"""The start of a function in JavaScript and TypeScript, which git does not know."""
 
 
 class GitPolicy(msgspec.Struct, frozen=True, kw_only=True):
-    """Settings, environment and limits of every command."""
+    """Settings, environment and limits that apply to every command."""
 
     settings: Mapping[str, str]
     environment: Mapping[str, str]
     as_user: bool = False
-    """With the user's own settings and environment; otherwise neither counts."""
+    """Use the user's own settings and environment; otherwise both are ignored."""
     timeout: float
     """Seconds that a command may take."""
     max_output: int
@@ -85,13 +85,13 @@ READ: Final = GitPolicy(
     environment={
         **_NO_USER_CONFIG,
         "GIT_OPTIONAL_LOCKS": "0",
-        # More specific protocol settings of a repository do not count.
+        # A repository's more specific protocol settings must not override this.
         "GIT_ALLOW_PROTOCOL": "none",
     },
     timeout=30.0,
     max_output=8_000_000,
 )
-"""A repository that may be a stranger's: nothing is written, nothing it names is run."""
+"""For a repository that may be a stranger's: write nothing, and run nothing it names."""
 
 OWN_CLONE: Final = GitPolicy(
     settings={
@@ -121,7 +121,8 @@ OWN_CLONE: Final = GitPolicy(
     timeout=300.0,
     max_output=64_000_000,
 )
-"""A clone of ours, and once at the end the user's repository: a fixed identity, no network."""
+"""For our own clones, and for the final write to the user's repository: fixed identity, no
+network."""
 
 USER_TREE: Final = GitPolicy(
     settings={**_QUIET, "log.showSignature": "false"},
@@ -130,7 +131,7 @@ USER_TREE: Final = GitPolicy(
     timeout=120.0,
     max_output=1 << 30,
 )
-"""The user's own work tree, with their settings: it may be changed (a stash)."""
+"""For the user's work tree, under their settings; it may be changed (a stash)."""
 
 SEED: Final = GitPolicy(
     settings=_QUIET,
@@ -140,14 +141,14 @@ SEED: Final = GitPolicy(
     timeout=60.0,
     max_output=64_000_000,
 )
-"""A new repository: the same history gives the same hashes on every machine."""
+"""For a new repository: the same history gives the same hashes on every machine."""
 
 REMOTE: Final = GitPolicy(
     settings={
         **_QUIET,
         "protocol.allow": "never",
         **{f"protocol.{name}.allow": "always" for name in ("file", "git", "http", "https", "ssh")},
-        # What others have pushed may be made to harm: it is looked at before it is taken.
+        # Pushed objects may be malicious, so they are checked before they are accepted.
         "transfer.fsckObjects": "true",
         "maintenance.auto": "false",
         "push.followTags": "false",
@@ -157,23 +158,23 @@ REMOTE: Final = GitPolicy(
     timeout=600.0,
     max_output=8_000_000,
 )
-"""From a clone of ours to a remote that the user has named, with the user's own credentials."""
+"""For traffic between our clone and a remote the user named, with the user's credentials."""
 
 _USER_CONFIG: Final = GitPolicy(
     settings={}, environment=_NO_PROMPTS, as_user=True, timeout=30.0, max_output=1_000_000
 )
-"""To read settings, which those of other policies would hide."""
+"""For reading the user's settings, which the other policies hide."""
 
 OnStep = Callable[[str], None]
-"""Called before each step that changes something, with its name. Tests stop there."""
+"""Called with the name of each step that changes something, before it runs. Tests stop there."""
 
 
 def ignore_step(_: str) -> None:
-    """Nobody wants to know."""
+    """Ignore the step."""
 
 
 class GitResult(msgspec.Struct, frozen=True):
-    """What came of one call; `cut` if there was more output than was asked for."""
+    """The outcome of one call; `cut` if there was more output than asked for."""
 
     code: int
     stdout: bytes
@@ -190,25 +191,25 @@ class GitResult(msgspec.Struct, frozen=True):
 
     @property
     def line(self) -> str:
-        """The output without its last line end, every byte of a path kept."""
+        """The output without its last line end; bytes of paths are preserved."""
         return self.stdout.decode(errors="surrogateescape").removesuffix("\n")
 
     @property
     def reason(self) -> str:
-        """The line of stderr that says the essential: git prints hints and warnings beside it."""
+        """The first fatal line of stderr, without the hints and warnings around it."""
         lines = self.stderr.splitlines() or ["no reason was given"]
         grave = [line for line in lines if line.startswith(("fatal:", "error:"))]
         return (grave or lines)[0].removeprefix("fatal: ").removeprefix("error: ")[:300]
 
 
 class Git:
-    """git in one folder, under one policy.
+    """Run git in one folder, under one policy.
 
-    `safe` are the folders of others that the user has declared safe. With OWN_CLONE and REMOTE the
-    folder is the git directory, named outright, with or without a work `tree`, with an `index` of
-    its own and the directory it is `shared` with: the file that leads from a work tree to its clone
-    is in an agent's hands. A git that outlives us keeps the `lock`: who comes next waits until it
-    has ended.
+    `safe` lists folders of other owners that the user declared safe. With OWN_CLONE and REMOTE,
+    `folder` is the git directory itself, optionally with a work `tree`, a separate `index`, and the
+    `shared` git directory; all are passed explicitly because an agent can change the file that
+    links a work tree to its clone. A git process that outlives us keeps the `lock`, so the next
+    owner waits for it.
     """
 
     def __init__(
@@ -243,8 +244,10 @@ class Git:
         timeout: float | None = None,
         env: Mapping[str, str] | None = None,
     ) -> GitResult:
-        """Run to the end, or until there is more output than asked for. A failure is for the caller
-        to judge. `env` are further variables; an empty one takes away what the policy sets."""
+        """Run to the end, or until there is more output than asked for; the caller judges failures.
+
+        `env` adds variables; an empty value removes one that the policy sets.
+        """
         max_output = self.policy.max_output if max_output is None else max_output
         out = bytearray()
         with tempfile.TemporaryFile() as errors:
@@ -260,7 +263,7 @@ class Git:
     def stream(
         self, *words: str, stdin: bytes = b"", timeout: float | None = None
     ) -> Iterator[bytes]:
-        """The output, piece by piece. SourceError if git fails."""
+        """Yield the output piece by piece; raise SourceError if git fails."""
         with tempfile.TemporaryFile() as errors:
             with self._start(words, stdin, errors) as process:
                 yield from _read_chunks(process, words[0], self._find_deadline(timeout))
@@ -270,23 +273,23 @@ class Git:
     def read_line(
         self, *words: str, stdin: bytes = b"", env: Mapping[str, str] | None = None
     ) -> str:
-        """The output without its last line end. SourceError if git fails."""
+        """Return the output without its last line end; raise SourceError if git fails."""
         result = self.run(*words, stdin=stdin, env=env)
         if not result.is_ok:
             self._fail(words, result)
         return result.line
 
     def try_line(self, *words: str) -> str:
-        """The output without its last line end; empty if git fails."""
+        """Return the output without its last line end; empty if git fails."""
         result = self.run(*words)
         return result.line if result.is_ok else ""
 
     def is_true(self, *words: str) -> bool:
-        """Whether git exits with 0."""
+        """Return True if git exits with 0."""
         return self.run(*words).code == 0
 
     def read_paths(self, *words: str, stdin: bytes = b"") -> list[bytes]:
-        """What a command prints with -z. SourceError if it fails."""
+        """Return the NUL-separated output of a -z command; raise SourceError if it fails."""
         result = self.run(*words, stdin=stdin)
         if not result.is_ok or result.cut:
             self._fail(words, result)
@@ -308,7 +311,7 @@ class Git:
         errors: IO[bytes],
         env: Mapping[str, str] | None = None,
     ) -> "Iterator[subprocess.Popen[bytes]]":
-        """The running git; what is left of it at the end is killed, with its children."""
+        """Start git, and at the end kill it with its children if it still runs."""
         self._on_step(f"git {words[0]}")
         variables = build_environment(self.policy, os.environ) | self._places | dict(env or {})
         with _open_stdin(stdin) as file:
@@ -319,7 +322,8 @@ class Git:
                     env={name: value for name, value in variables.items() if value},
                     stdin=file,
                     stdout=subprocess.PIPE,
-                    # A file: a git that outlives us must not fail because nobody reads a pipe.
+                    # A file, because a git process that outlives us must not block or fail on a
+                    # pipe.
                     stderr=errors,
                     start_new_session=True,
                     pass_fds=self._inherited,
@@ -335,9 +339,9 @@ class Git:
 
 
 def write_files(git: Git, commit: str, but: Sequence[bytes] = ()) -> str:
-    """Return the tree of all files as they are now, without those in `but` and the ignored ones.
+    """Return the tree of all current files, except `but` and the ignored ones.
 
-    Uses the index that `git` has, and starts from what it knows of the commit.
+    Uses the index of `git`, and starts from what it knows of the commit.
     """
     git.read_line("read-tree", commit)
     git.read_line("add", "--all")
@@ -352,7 +356,7 @@ _KEPT_VARIABLES = ("PATH", "TMPDIR", HOST_VARIABLE)
 
 
 def build_environment(policy: GitPolicy, variables: Mapping[str, str]) -> dict[str, str]:
-    """Only what git needs: a variable of the caller's shell must not redirect it."""
+    """Keep only the variables that git needs: the caller's shell must not redirect it."""
     if policy is _USER_CONFIG:
         kept = {
             name: value
@@ -367,7 +371,7 @@ def build_environment(policy: GitPolicy, variables: Mapping[str, str]) -> dict[s
 
 
 def read_user_setting(folder: Path, key: str) -> str:
-    """A setting as the user's own git sees it in that folder; empty if there is none."""
+    """Return a setting as the user's own git sees it in that folder; empty if it is unset."""
     try:
         return Git(folder, _USER_CONFIG).try_line("config", "--get", key).strip()
     except SourceError:
@@ -375,7 +379,7 @@ def read_user_setting(folder: Path, key: str) -> str:
 
 
 def read_safe_folders() -> tuple[str, ...]:
-    """The folders the user told git to trust (safe.directory), by their own settings."""
+    """Return the folders that the user's own settings declare safe (safe.directory)."""
     try:
         result = Git(Path("/"), _USER_CONFIG).run("config", "--get-all", "safe.directory")
     except SourceError:
@@ -384,7 +388,7 @@ def read_safe_folders() -> tuple[str, ...]:
 
 
 def date_variables(moment: int) -> dict[str, str]:
-    """A commit's two dates, in seconds since 1970."""
+    """Return the variables for a commit's two dates, in seconds since 1970."""
     return {"GIT_AUTHOR_DATE": f"@{moment} +0000", "GIT_COMMITTER_DATE": f"@{moment} +0000"}
 
 
@@ -406,7 +410,7 @@ def _which(path: str) -> str:
 
 @contextmanager
 def _open_stdin(stdin: bytes) -> Iterator[IO[bytes] | int]:
-    """Standard input is a file: writing into a pipe that nobody reads would stop both sides."""
+    """Open standard input as a file: writing to a pipe that git does not read would block both."""
     if not stdin:
         yield subprocess.DEVNULL
         return
@@ -419,7 +423,7 @@ def _open_stdin(stdin: bytes) -> Iterator[IO[bytes] | int]:
 def _read_chunks(
     process: "subprocess.Popen[bytes]", word: str, end: tuple[float, float]
 ) -> Iterator[bytes]:
-    """Its output as it comes, until it has ended; SourceError if it takes too long."""
+    """Yield git's output as it comes until it ends; raise SourceError if it takes too long."""
     deadline, seconds = end
     late = f"git {word} took longer than {seconds:g} s and was stopped"
     stream = process.stdout

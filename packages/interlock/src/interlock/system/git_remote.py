@@ -1,8 +1,7 @@
-"""Exchange commits with a git remote: new refs are made, never moved, and fetched by their names.
+"""Exchange commits with a git remote: create refs, never move them, and fetch them by name.
 
-A ref that is made once and never moved can be given to one writer: whoever comes late finds it, or
-has another. Credentials are the user's own (ssh keys, credential helpers), never part of an
-address.
+A ref that is created once and never moved has one writer: a late one finds the ref taken, and uses
+another. Credentials are the user's own (ssh keys, credential helpers), never part of an address.
 """
 
 import re
@@ -18,7 +17,7 @@ _SCHEMES = ("", "file", "git", "http", "https", "ssh")
 
 
 def check_remote(address: str) -> str:
-    """The address; UsageError if git should not be given it."""
+    """Return the address; raise UsageError if git must not be given it."""
     parts = urlsplit(address)
     if parts.password:
         raise UsageError(
@@ -28,37 +27,37 @@ def check_remote(address: str) -> str:
     helper = "::" in address.partition("/")[0]
     if not address or address.startswith("-") or helper or parts.scheme not in _SCHEMES:
         raise UsageError(
-            f"{address[:100]!r} is no git remote: write https://…, ssh://…, git@HOST:PATH or a path"
+            f"{address[:100]!r} is not a git remote: "
+            "use https://…, ssh://…, git@HOST:PATH or a path"
         )
     return address
 
 
 def is_commit(text: str) -> bool:
-    """Whether it is the full name of a commit."""
+    """Return True if the text is a commit's full hash."""
     return _COMMIT.fullmatch(text) is not None
 
 
 def is_safe_ref(text: str) -> bool:
-    """Whether it is a ref's plain full name."""
+    """Return True if the text is a plain full ref name."""
     return _REF.fullmatch(text) is not None
 
 
 def push_new_ref(repository: Path, remote: str, commit: str, ref: str) -> None:
-    """Let `ref` name the commit on the remote. It is made; one that is there already and names
-    another commit is left alone, and is an error."""
+    """Create `ref` on the remote for this commit; raise SourceError if it names another one."""
     git = Git(repository, REMOTE)
-    # Expecting that there is none: whatever is there is not replaced.
+    # Require that the ref does not exist, so that nothing is overwritten.
     lease = f"--force-with-lease={ref}:"
     words = ("push", "--quiet", "--no-verify", lease, "--", check_remote(remote))
     ran = git.run(*words, f"{commit}:{ref}")
     if ran.is_ok:
         return
     if find_remote_ref(repository, remote, ref) != commit:
-        raise SourceError(f"{remote}: {ref} could not be made: {ran.reason}")
+        raise SourceError(f"{remote}: {ref} could not be created: {ran.reason}")
 
 
 def find_remote_ref(repository: Path, remote: str, ref: str) -> str:
-    """The commit that a ref of the remote names; empty if there is no such ref."""
+    """Return the commit that a ref on the remote names; empty if there is no such ref."""
     git = Git(repository, REMOTE)
     ran = git.run("ls-remote", "--quiet", "--", check_remote(remote), ref)
     if not ran.is_ok:
@@ -68,16 +67,18 @@ def find_remote_ref(repository: Path, remote: str, ref: str) -> str:
 
 
 def fetch_commit(repository: Path, remote: str, commit: str, ref: str, keep: str) -> None:
-    """Bring the commit here that `ref` names on the remote, under the name `keep`; without a ref,
-    by its own name. SourceError if it is another."""
+    """Fetch the commit under the name `keep`, by its ref or by its hash if `ref` is empty.
+
+    Raise SourceError if the ref names another commit.
+    """
     if not is_commit(commit) or (ref and not is_safe_ref(ref)):
-        raise SourceError(f"{commit[:80]!r} at {ref[:80]!r} is no commit that could be fetched")
+        raise SourceError(f"{commit[:80]!r} at {ref[:80]!r} is not a commit that can be fetched")
     git = Git(repository, REMOTE)
     words = ("fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules")
     where = (*words, "--", check_remote(remote))
     ran = git.run(*where, f"+{ref or commit}:{keep}")
     if not ran.is_ok and not ref:
-        # Not every server gives out a commit by its name: perhaps a branch has it.
+        # Not every server serves a commit by its hash, so try all branches.
         ran = git.run(*where, "+refs/heads/*:refs/interlock/branches/*")
         if ran.is_ok:
             ran = git.run("update-ref", keep, commit)
@@ -85,11 +86,11 @@ def fetch_commit(repository: Path, remote: str, commit: str, ref: str, keep: str
         raise SourceError(f"{remote}: {ref or commit} could not be fetched: {ran.reason}")
     found = git.run("rev-parse", "--verify", "--quiet", f"{keep}^{{commit}}").text.strip()
     if found != commit:
-        raise SourceError(f"{remote}: {ref} is {found[:12]}, not {commit[:12]} as it was announced")
+        raise SourceError(f"{remote}: {ref} is {found[:12]}, not the announced {commit[:12]}")
 
 
 def delete_remote_refs(repository: Path, remote: str, pattern: str) -> None:
-    """Remove the refs of the remote that the pattern matches, as far as that is allowed."""
+    """Remove the remote's refs that match the pattern, as far as the remote allows it."""
     git = Git(repository, REMOTE)
     ran = git.run("ls-remote", "--quiet", "--", check_remote(remote), pattern)
     refs = [line.split("\t")[1] for line in ran.text.splitlines() if "\t" in line]

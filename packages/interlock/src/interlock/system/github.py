@@ -1,7 +1,7 @@
-"""Requests to GitHub's REST API, and what a refusal means: try later, no permission, or no.
+"""Send requests to GitHub's REST API, and sort refusals: try later, no permission, or final.
 
-Each request is made once and never waits: the caller decides when to try again. The token comes
-from the environment or a file and is never shown, neither in a message nor in a repr.
+Each request is sent once and never waits: the caller decides when to try again. The token comes
+from the environment or a file, and never appears in a message or a repr.
 """
 
 import re
@@ -28,14 +28,14 @@ from interlock.system.retry import TransientError, is_transient, read_retry_afte
 URL: Final = "GITHUB_API_URL"
 REPOSITORY: Final = "GITHUB_REPOSITORY"
 TOKENS: Final = ("GITHUB_TOKEN", "GH_TOKEN")
-"""Variables that may hold the token; the first that is set counts."""
+"""The variables that may hold the token; the first that is set is used."""
 KEY_FILE: Final = ".github-token"
 PUBLIC: Final = "https://api.github.com"
 _REPO: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9._-]{1,100}")
 
 
 class GithubAddress(msgspec.Struct, frozen=True):
-    """A repository on a GitHub, and the token for it."""
+    """A repository on a GitHub server, and the token for it."""
 
     url: str
     repo: str
@@ -48,7 +48,7 @@ class GithubAddress(msgspec.Struct, frozen=True):
 def github_address(
     environ: Mapping[str, str], *, url: str = "", repo: str = "", key_file: Path | None = None
 ) -> GithubAddress:
-    """The address to use: what is given, else the environment; the token from there or a file."""
+    """Return the address from the arguments or the environment; the token also from a file."""
     url = (url or environ.get(URL, "").strip() or PUBLIC).rstrip("/")
     repo = repo or environ.get(REPOSITORY, "").strip()
     parts = urlsplit(url)
@@ -74,7 +74,7 @@ _LIMITED: Final = re.compile(r"rate limit|abuse|too many requests", re.IGNORECAS
 
 
 class GithubError(SourceError):
-    """GitHub refused."""
+    """GitHub refused the request."""
 
     code: str = "GITHUB_REFUSED"
 
@@ -100,7 +100,7 @@ class GithubBusyError(GithubError):
     def __init__(self, message: str, status: int = 0, wait_s: float | None = None) -> None:
         super().__init__(message, status)
         self.wait_s = wait_s
-        """How long to wait; None if GitHub does not say."""
+        """Seconds to wait; None if GitHub does not say."""
 
 
 class GithubResponse(msgspec.Struct, frozen=True):
@@ -113,7 +113,7 @@ class GithubResponse(msgspec.Struct, frozen=True):
 
 
 class GithubRest:
-    """Requests about one repository."""
+    """Send requests about one repository."""
 
     def __init__(self, address: GithubAddress, *, timeout_s: float = TIMEOUT_S) -> None:
         self._address = address
@@ -151,7 +151,7 @@ class GithubRest:
         return self._send("PATCH", path, what, body=body).data
 
     def pages(self, first: GithubResponse, what: str) -> Iterator[GithubResponse]:
-        """The first page and all that follow it."""
+        """Yield the first page and all that follow it."""
         yield first
         for _ in range(MOST_PAGES):
             if not first.next_url:
@@ -185,7 +185,7 @@ class GithubRest:
         if not response.is_success:
             raise self._describe_refusal(response, raw, what)
         if raw and is_web_page(response):
-            # A proxy or a sign-in page may stand in for a moment, so this is worth another try.
+            # A proxy or a sign-in page may be temporary, so another try is worthwhile.
             raise GithubBusyError(
                 f"A web page came back for {what}, not data: is {URL} the address of an API?"
             )
@@ -193,7 +193,7 @@ class GithubRest:
         return GithubResponse(data, response.headers.get("etag", ""), self._find_next(response))
 
     def _find_next(self, response: httpx.Response) -> str:
-        """The URL of the next page, which must be one that may see the token."""
+        """Return the next page's URL; raise GithubError if another host would see the token."""
         found = _NEXT.search(response.headers.get("link", ""))
         if not found:
             return ""
@@ -239,7 +239,8 @@ def _is_spent(response: httpx.Response) -> bool:
 
 
 def _find_wait(response: httpx.Response) -> float | None:
-    """Seconds to wait, as GitHub says: outright, or until the limit is lifted, by its own clock."""
+    """Return the seconds GitHub asks to wait, or those until its limit is lifted by its own
+    clock."""
     wait = read_retry_after(response.headers)
     reset = response.headers.get("x-ratelimit-reset", "").strip()
     if wait is None and _is_spent(response) and re.fullmatch("[0-9]{1,11}", reset):

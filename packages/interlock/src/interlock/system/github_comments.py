@@ -1,4 +1,4 @@
-"""Comments on GitHub as its API tells them, and who of their authors may write there."""
+"""Read comments on GitHub, and find out which of their authors may write to the repository."""
 
 import re
 from typing import Any, Final
@@ -10,7 +10,7 @@ from interlock.system.time import parse_timestamp
 
 UNKNOWN_EDITOR: Final = "?"
 PERMISSION_S: Final = 600.0
-"""How long a permission is remembered."""
+"""Seconds for which a permission is remembered."""
 _WRITERS: Final = frozenset({"admin", "maintain", "write"})
 _LOGIN: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_-]{0,60}[A-Za-z0-9_-])?")
 
@@ -28,19 +28,19 @@ class Author(msgspec.Struct, frozen=True):
 
 
 class Comment(msgspec.Struct, frozen=True):
-    """One comment as it stands now."""
+    """One comment in its current form."""
 
     comment_id: str
     author: Author
     body: str
     at: float
-    """When it was last edited, or written."""
+    """When it was last edited or, if never, written."""
     edited_by: str = ""
-    """Who edited it; `?` if that cannot be known, nothing if nobody did."""
+    """Who edited it; `?` if GitHub does not say, empty if it was never edited."""
 
 
 class GithubPeople:
-    """Whose token it is, and who may write to the repository."""
+    """Look up the token's own account, and who may write to the repository."""
 
     def __init__(self, rest: GithubRest) -> None:
         self._rest = rest
@@ -48,7 +48,7 @@ class GithubPeople:
         self._permissions: dict[str, tuple[bool, float]] = {}
 
     def own_login(self) -> str:
-        """Whose token it is; empty for the token of an app, whose comments are a bot's."""
+        """Return the token's own login; empty for an app's token, whose comments are a bot's."""
         if self._login is None:
             try:
                 found = self._rest.get("/user", "the token's own account").data
@@ -60,7 +60,7 @@ class GithubPeople:
         return self._login
 
     def may_write(self, login: str, now: float) -> bool:
-        """Whether somebody has write access; remembered for a while."""
+        """Return True if that account has write access; the result is remembered for a while."""
         known = self._permissions.get(login.lower())
         if known and known[1] > now:
             return known[0]
@@ -83,7 +83,7 @@ class GithubPeople:
 
 
 def read_comment(row: dict[str, Any]) -> Comment:
-    """A comment. The REST API does not say who edited it."""
+    """Return a comment. The REST API does not say who edited it."""
     created, updated = read_time(row.get("created_at")), read_time(row.get("updated_at"))
     editor = read_text(get_field(row.get("editor"), "login")) or UNKNOWN_EDITOR
     return Comment(
@@ -102,7 +102,7 @@ def read_author(row: Any) -> Author:
 
 
 def read_person(row: Any) -> Author:
-    """An account; a deleted one has no name and no rights."""
+    """Return an account; a deleted one has no name and no rights."""
     return Author(
         read_text(get_field(row, "login")), "", read_text(get_field(row, "type")) == "Bot"
     )

@@ -1,7 +1,7 @@
-"""Pages that need nothing else: templates with every text escaped, style and script put inline.
+"""Build self-contained pages: every text is escaped, style and script are inline.
 
-An unknown name in a template is an error. The style and the script that all pages share lie here;
-each page brings its own templates. A page may run nothing but that script.
+An unknown name in a template is an error. Each page brings its own templates and shares the style
+and script of this folder; a page may run nothing but that script.
 """
 
 import base64
@@ -36,12 +36,12 @@ def load_templates(package: str, folder: str) -> Environment:
 
 
 def read_source(made: Environment, name: str) -> str:
-    """A file beside the templates, as it is."""
+    """Return the text of a file beside the templates."""
     return made.loader.get_source(made, name)[0] if made.loader else ""
 
 
 def build_content_policy(style: str, script: str) -> str:
-    """Nothing is loaded, sent or run but the style and the script of this page."""
+    """Return a content policy under which only this page's style and script are applied."""
     return (
         f"default-src 'none'; script-src 'sha256-{_digest(script)}'; "
         f"style-src 'sha256-{_digest(style)}'; base-uri 'none'; form-action 'none'"

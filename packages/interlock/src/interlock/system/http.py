@@ -1,8 +1,9 @@
-"""Asking one server by HTTP, and the token it wants.
+"""Send requests to one server, and find the token it needs.
 
 Proxies and certificates come from the environment, and may be wrong there. A request is sent once:
-a failure that may pass is a TransientError (see `retry`), every other one a SourceError. A token
-comes from the environment or from a key file of its owner alone, and is never part of a message.
+a failure that may pass raises TransientError (see `retry`), any other raises SourceError. A token
+comes from the environment or from a key file that only its owner can read, and never appears in a
+message.
 """
 
 import ssl
@@ -25,8 +26,10 @@ BYTES: Final = "application/octet-stream"
 
 
 class HttpClient:
-    """The way to one server, whose address comes from `setting`. What it raises for failures that
-    stay is made by `error`."""
+    """A connection to one server, whose address comes from `setting`.
+
+    Failures that will not pass are raised as `error`.
+    """
 
     def __init__(
         self,
@@ -51,7 +54,7 @@ class HttpClient:
             self._client = httpx.Client(base_url=url, timeout=timeout_s, headers=headers)
         except (httpx.InvalidURL, ValueError, ImportError, OSError) as error:
             raise SourceError(
-                f"The way to {url} is not understood ({format_short(error)}): check {setting}, "
+                f"{url} cannot be reached this way ({format_short(error)}): check {setting}, "
                 "HTTP_PROXY, HTTPS_PROXY, ALL_PROXY, NO_PROXY, SSL_CERT_FILE and SSL_CERT_DIR."
             ) from None
 
@@ -67,8 +70,10 @@ class HttpClient:
         body: Any = None,
         headers: Mapping[str, str] | None = None,
     ) -> "tuple[httpx.Response, bytes]":
-        """One request with `body` as JSON, or as it is if it is bytes: the response, whatever its
-        status, and its content."""
+        """Send one request, and return the response with any status, and its content.
+
+        `body` is sent as JSON, or unchanged if it is bytes.
+        """
         import httpx
 
         headers = dict(headers or {})
@@ -95,11 +100,11 @@ class HttpClient:
             raise TransientError(f"{reason} ({format_short(error)})") from None
         except (httpx.InvalidURL, httpx.HTTPError, UnicodeError) as error:
             raise self._error(
-                f"{self._url} cannot be asked: {format_short(error)}. Check {self._setting}."
+                f"{self._url} cannot be requested: {format_short(error)}. Check {self._setting}."
             ) from None
 
     def _read_body(self, response: "httpx.Response") -> bytes:
-        """The whole body; a server that only drips is as late as one that is silent."""
+        """Return the whole body; a server that only drips counts as late, like a silent one."""
         deadline, raw = self._clock() + 4 * self._timeout_s, bytearray()
         for part in response.iter_bytes():
             raw += part
@@ -113,7 +118,7 @@ class HttpClient:
 
 
 def _is_distrust(error: BaseException) -> bool:
-    """Whether TLS itself was refused, and not only broken off."""
+    """Return True if TLS itself was refused, and not just broken off."""
     import httpx
 
     cause: BaseException | None = error if isinstance(error, httpx.ConnectError) else None
@@ -123,7 +128,7 @@ def _is_distrust(error: BaseException) -> bool:
 
 
 def decode_json(raw: bytes) -> Any:
-    """What the body says; one that is no JSON was cut off on its way."""
+    """Return the decoded body; raise TransientError if it was cut off on its way."""
     try:
         return msgspec.json.decode(raw)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
@@ -135,7 +140,7 @@ def is_web_page(response: "httpx.Response") -> bool:
 
 
 def read_error_message(raw: bytes, token: str) -> str:
-    """The `message` of a refusal, without the token should it be in there; empty if none."""
+    """Return the `message` of a refusal, with the token masked; empty if there is none."""
     try:
         found = msgspec.json.decode(raw)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
@@ -145,7 +150,7 @@ def read_error_message(raw: bytes, token: str) -> str:
 
 
 def format_short(text: object) -> str:
-    """In one line, and not a long one."""
+    """Return the text on one line of at most 300 characters."""
     return " ".join(str(text).split())[:300]
 
 
@@ -159,8 +164,10 @@ def find_token(
     usual: str,
     key_file: Path | None = None,
 ) -> str:
-    """The token for that system: of the key file if one is named, else of the first of the
-    environment's `names` that is set, else of the file `usual` where there is one."""
+    """Return the system's token, from the key file, the environment, or the usual file.
+
+    A named key file comes first, then the first of `names` that is set, then the file `usual`.
+    """
     if key_file is not None:
         return _check_token(_read_key_file(key_file), f"The {system} token in {key_file}")
     token = next((value for name in names if (value := environ.get(name, "").strip())), "")
@@ -175,7 +182,9 @@ def find_token(
 
 def _check_token(token: str, what: str) -> str:
     if not token.isascii() or not token.isprintable() or " " in token:
-        raise SourceError(f"{what} has odd signs in it: copy it again, alone on the first line.")
+        raise SourceError(
+            f"{what} contains unusual characters: copy it again, alone on the first line."
+        )
     return token
 
 
@@ -183,7 +192,7 @@ def _read_key_file(path: Path) -> str:
     try:
         found = path.stat()
         if not stat.S_ISREG(found.st_mode):
-            raise SourceError(f"The key file {path} is no regular file: put the token into one.")
+            raise SourceError(f"The key file {path} is not a regular file: put the token into one.")
         with path.open("rb") as file:
             raw = file.read(_LONGEST)
     except FileNotFoundError:

@@ -1,8 +1,8 @@
-"""Locks between processes: the kernel's (flock), so that one ends with its holder in any case.
+"""Hold locks between processes with flock, so that a lock always ends with its holder.
 
 The file names its holder and stays after the release: removing it would let two processes lock two
-files of one name. Somebody who removes it all the same is noticed, because what was locked must
-still be what the name leads to. (filelock truncates before it locks and removes on release.)
+files of one name. If someone removes it anyway, that is noticed, because the locked file must still
+be the one the name leads to. (filelock truncates before it locks and removes on release.)
 """
 
 import fcntl
@@ -21,7 +21,7 @@ _READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
 _PAUSE: Final = 0.005
 _LONGEST_OWNER: Final = 4_096
 BRIEFLY: Final = 0.1
-"""Seconds to wait where only a look by `lock_owner` can be in the way."""
+"""Seconds to wait where only a reader of the owner (`lock_owner`) can be in the way."""
 
 
 class LockHeldError(StateError):
@@ -34,9 +34,9 @@ class LockHeldError(StateError):
 
 @contextmanager
 def hold_lock(path: Path, owner: bytes = b"", *, wait: float = 0.0) -> Iterator[None]:
-    """Hold the lock, or LockHeldError if it is not free within `wait` seconds.
+    """Hold the lock; raise LockHeldError if it is not free within `wait` seconds.
 
-    OSError if the file cannot be opened.
+    Raise OSError if the file cannot be opened.
     """
     opened = take_lock(path, owner, wait=wait)
     if opened is None:
@@ -57,10 +57,10 @@ def take_lock(
     create: bool = True,
     dir_fd: int | None = None,
 ) -> int | None:
-    """The descriptor that holds the lock until it is closed, also by children that inherit it.
+    """Return a descriptor that holds the lock until it is closed, in children too.
 
-    None if another process holds it longer than `wait` seconds. A folder can be locked,
-    too, but not with an `owner`.
+    Return None if another process holds the lock longer than `wait` seconds. A folder can be locked
+    as well, but without an `owner`.
     """
     flags = _OPEN | (os.O_CREAT if create else 0)
     if dir_fd is None and path.is_dir():
@@ -84,7 +84,7 @@ def take_lock(
 
 
 def _open(path: Path, flags: int, dir_fd: int | None) -> int:
-    """The lock file, made if need be; in a shared folder, whoever shares it may take the lock."""
+    """Open or create the lock file; in a shared folder, the group may take the lock as well."""
     if flags & os.O_CREAT and dir_fd is None:
         with suppress(FileExistsError):
             opened = os.open(path, flags | os.O_EXCL, 0o600)
@@ -94,7 +94,8 @@ def _open(path: Path, flags: int, dir_fd: int | None) -> int:
 
 
 def _locks(opened: int, path: Path, dir_fd: int | None) -> bool:
-    """Whether we hold it now, and it still has its name: its last owner may have removed it."""
+    """Lock the open file, and return True if it still has its name: an owner may have removed
+    it."""
     try:
         fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
         there = os.stat(path, dir_fd=dir_fd, follow_symlinks=False)
@@ -104,13 +105,13 @@ def _locks(opened: int, path: Path, dir_fd: int | None) -> bool:
 
 
 def lock_owner(path: Path) -> bytes | None:
-    """What the holder of the lock wrote into its file; None if nobody holds it."""
+    """Return what the lock's holder wrote into its file; None if nobody holds it."""
     try:
         opened = os.open(path, _READ)
     except OSError:
         return None
     try:
-        # Shared, so that two who look do not take each other for the holder.
+        # A shared lock, so that two readers do not take each other for the holder.
         fcntl.flock(opened, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except OSError:
         return os.pread(opened, _LONGEST_OWNER, 0)

@@ -1,7 +1,7 @@
-"""A folder as the only place that is read or written, for paths that others name.
+"""Confine reads and writes to one folder, for paths that others supply.
 
-A path may climb, be a link or lead through one: names are opened one below the other from the open
-root, no link is followed below it, and only regular files count.
+A path may climb, be a link or lead through one: each name is opened below the one before it,
+starting at the open root, no link below the root is followed, and only regular files count.
 """
 
 import os
@@ -20,16 +20,17 @@ _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class OpenFolder:
-    """Everything below one folder. The folder itself may be reached in any way its user likes."""
+    """The files below one root, which itself may be reached by any path."""
 
     def __init__(self, root: Path) -> None:
         self.root = Path(os.path.abspath(root))  # noqa: PTH100 - resolve() would follow symlinks
         self._real = Path(os.path.realpath(root))
 
     def split_path(self, path: Path) -> tuple[str, ...]:
-        """The names that lead from the root to this absolute path; SourceError if none do."""
+        """Return the names that lead from the root to this absolute path; raise SourceError if none
+        do."""
         if "\0" in str(path) or ".." in path.parts or len(str(path)) > _LONGEST_PATH:
-            raise SourceError(f"{str(path)[:200]!r} is no plain path")
+            raise SourceError(f"{str(path)[:200]!r} is not a plain path")
         for root in (self.root, self._real):
             if path != root and path.is_relative_to(root):
                 return path.relative_to(root).parts
@@ -37,7 +38,8 @@ class OpenFolder:
 
     @contextmanager
     def open_parent(self, path: Path, *, make: bool = False) -> Iterator[tuple[int, str]]:
-        """The open folder that holds a file, and the file's name in it. `make` what is missing."""
+        """Open the folder that holds a file, and yield it with the file's name; `make` missing
+        ones."""
         *folders, name = self.split_path(path)
         opened = os.open(self._real, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
@@ -50,7 +52,7 @@ class OpenFolder:
             os.close(opened)
 
     def read(self, path: Path, most: int = LARGEST_FILE) -> bytes:
-        """A regular file's content. `FileNotFoundError` when there is none."""
+        """Return a regular file's content; raise FileNotFoundError if it does not exist."""
         with self.open_parent(path) as (folder, name):
             _refuse_odd(folder, name, path)
             found = read_file(Path(name), most, dir_fd=folder)
@@ -69,7 +71,7 @@ class OpenFolder:
         *,
         make: bool = False,
     ) -> bool:
-        """Put a file in place whole, unless meanwhile it is not wanted any more."""
+        """Write a file whole, unless `still` returns False just before; return True if written."""
         with self.open_parent(path, make=make) as (folder, name):
             with suppress(FileNotFoundError):
                 _refuse_odd(folder, name, path)
@@ -94,7 +96,7 @@ def _enter(name: str, folder: int, path: Path, make: bool) -> int:
     except FileNotFoundError:
         raise
     except OSError as error:
-        raise SourceError(f"{path}: {name!r} is a symlink or no folder") from error
+        raise SourceError(f"{path}: {name!r} is a symlink or not a folder") from error
 
 
 def _refuse_odd(folder: int, name: str, path: Path) -> None:
@@ -102,4 +104,4 @@ def _refuse_odd(folder: int, name: str, path: Path) -> None:
     if stat.S_ISLNK(mode):
         raise SourceError(f"{path} is a symlink")
     if not stat.S_ISREG(mode):
-        raise SourceError(f"{path} is no regular file")
+        raise SourceError(f"{path} is not a regular file")

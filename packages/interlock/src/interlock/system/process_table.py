@@ -1,9 +1,9 @@
-"""The processes of this machine that we may see: their parents, sessions and tags.
+"""List this machine's processes that we may see: their parents, sessions and tags.
 
-Reads /proc where there is one and asks psutil elsewhere (docs/decisions.md says why). A process is
-known by its id and its start time together, so that a reused id is another process. Processes of
-other users are not seen. What belongs to an agent is found by tag, by session and by descent, never
-by name. One snapshot serves everyone who asks in the same moment, and begins after the question.
+Reads /proc where it exists and asks psutil elsewhere. An id and a start time together identify a
+process, so that a reused id is another process. Other users' processes are not listed. An agent's
+processes are found by tag, session and descent, never by name. One snapshot serves everyone who
+asks at the same moment, and is taken after they asked.
 """
 
 import asyncio
@@ -22,11 +22,11 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 
 
 HOST_VARIABLE = "SUBREAPER_PID"
-"""Set by a process that orphans fall to; what it starts for itself inherits the variable."""
+"""Set by a process that adopts orphans; whatever it starts inherits the variable."""
 
 
 class TagNames(NamedTuple):
-    """The environment variables by which processes are known."""
+    """The environment variables that mark processes."""
 
     tag: str
     """Names a dispatch; everything the agent starts inherits it."""
@@ -58,7 +58,7 @@ class SeenProcess(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def alive(self) -> bool:
-        """Whether anything of it runs: the first thread may end before the others."""
+        """Return True if any thread still runs: the first may end before the others."""
         return self.state not in "ZX" or self.threads > 1
 
 
@@ -67,10 +67,10 @@ OnProcess = Callable[[SeenProcess], None]
 
 
 def list_processes(names: TagNames, on_sight: OnProcess = lambda seen: None) -> ProcessTable:
-    """Everything of this user, the youngest first, each handed to `on_sight` at once.
+    """Return this user's processes, youngest first, each passed to `on_sight` at once.
 
-    Processes that live for a moment only, from fork to fork, are young. OSError where it cannot
-    look, as with too many open files: not seen must not look like gone.
+    Processes that fork and end at once are among the youngest. Raise OSError if the list cannot be
+    read, as with too many open files: unseen must not mean gone.
     """
     found: ProcessTable = {}
     for pid in _sort_youngest_first(_list_pids()):
@@ -84,12 +84,12 @@ def list_processes(names: TagNames, on_sight: OnProcess = lambda seen: None) -> 
 def read_process(
     pid: int, names: TagNames | None = None, anyone: bool = False
 ) -> SeenProcess | None:
-    """One process, or None where there is none that is ours (or `anyone`'s)."""
+    """Return one process; None if it is gone, or not ours (or `anyone`'s)."""
     return (_read_proc if HAS_PROC else _read_psutil)(pid, names, anyone)
 
 
 def is_running(pid: int, started: str) -> bool:
-    """Whether that process lives, whoever's it is. One that cannot be looked at does."""
+    """Return True if that process lives, for any owner, or cannot be checked."""
     seen = read_process(pid, anyone=True)
     if seen is not None:
         return seen.alive and str(seen.process.started) == started
@@ -115,7 +115,7 @@ def _list_pids() -> Iterator[int]:
 
 
 def _sort_youngest_first(pids: Iterable[int]) -> list[int]:
-    """Numbers are given in rising order, and from the lowest again after the highest."""
+    """Sort by age: ids rise, and begin again with the lowest after the highest."""
     last = int(_read_bytes("/proc/loadavg").split()[-1]) if HAS_PROC else 0
     return sorted(pids, key=lambda pid: (pid > last, -pid))
 
@@ -210,11 +210,10 @@ def _add_tags(seen: SeenProcess, names: TagNames, environment: dict[str, str]) -
 def find_relatives(
     table: ProcessTable, tag: str, leader: Process, known: Container[Process] = ()
 ) -> dict[Process, SeenProcess]:
-    """All living processes that carry the tag, share the leader's session, were `known` before, or
-    descend from one of these.
+    """Return the living processes that belong to a tag, and their descendants.
 
-    The session counts only while its leader is still there, dead or alive: its number is free for
-    others afterwards.
+    They carry the tag, share the leader's session, or were `known` before. The session counts only
+    while its leader is still listed, dead or alive: afterwards its number may be reused.
     """
     first = table.get(leader.pid)
     session = leader.pid if first is not None and first.process == leader else -2
@@ -227,7 +226,7 @@ def find_relatives(
 
 
 def find_descendants(table: ProcessTable, roots: Iterable[SeenProcess]) -> list[SeenProcess]:
-    """The roots and all below them, each once."""
+    """Return the roots and all processes below them, each once."""
     children: dict[int, list[SeenProcess]] = defaultdict(list)
     for seen in table.values():
         children[seen.parent].append(seen)
@@ -242,7 +241,7 @@ def find_descendants(table: ProcessTable, roots: Iterable[SeenProcess]) -> list[
 
 
 def find_ancestors(table: ProcessTable, pid: int) -> set[Process]:
-    """The process itself, its parent, and so on up: they must never be killed."""
+    """Return the process, its parent, and so on up: they must never be killed."""
     found: set[Process] = set()
     while (seen := table.get(pid)) is not None and seen.process not in found:
         found.add(seen.process)
@@ -251,7 +250,7 @@ def find_ancestors(table: ProcessTable, pid: int) -> set[Process]:
 
 
 class ProcessSnapshot:
-    """One listing of all processes for everyone who asks in the same moment."""
+    """Take one listing of all processes for everyone who asks at the same moment."""
 
     def __init__(self, names: TagNames) -> None:
         self._names = names

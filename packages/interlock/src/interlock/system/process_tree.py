@@ -1,9 +1,9 @@
 """Child processes: their pipes and lines, their exit, and their end with all they started.
 
-A signal goes to exactly the process that was seen, never to another that got its id: on Linux by a
-handle, with the start time compared after it was opened. `kill_tree` finds anew in every round who
-belongs to the tree, and stops everything before it kills, so that nothing outruns it. A dead child
-is not reaped until `reap`: as long as it is there, its id, group and session are its own.
+A signal reaches exactly the process that was seen, never another that reused its id: on Linux
+through a handle, after whose opening the start time is compared. `kill_tree` finds the members of
+the tree anew in every round, and stops them all before it kills, so that nothing outruns it. A dead
+child is not reaped until `reap`: until then its id, group and session cannot be reused.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from typing import IO, Literal
 
 import msgspec
 
-from interlock.system.clock import Clock
+from interlock.system.clock import Clock, pause
 from interlock.system.process_table import HOST_VARIABLE, Process, SeenProcess, read_process
 
 HAS_HANDLES = hasattr(os, "pidfd_open") and hasattr(signal, "pidfd_send_signal")
@@ -29,9 +29,10 @@ _PR_SET_CHILD_SUBREAPER = 36
 
 @cache
 def become_subreaper() -> None:
-    """Let orphans among our descendants fall to this process instead of init, so that a daemon
-    stays below us whatever it sheds. Where the system cannot do that, a process is known by its
-    tag, its session and its parents alone."""
+    """Adopt orphans among our descendants, so that a daemon stays below us whatever it sheds.
+
+    Where the system cannot do that, only tag, session and parents identify a process.
+    """
     import ctypes
 
     with suppress(OSError, AttributeError):
@@ -40,7 +41,7 @@ def become_subreaper() -> None:
 
 
 def reap_fallen(processes: Iterable[SeenProcess]) -> None:
-    """Take the exit codes of those that fell to us and have ended, so that none stays a zombie."""
+    """Reap adopted processes that have ended, so that none stays a zombie."""
     for seen in processes:
         if seen.parent == os.getpid() and not seen.alive:
             with suppress(ChildProcessError):
@@ -48,7 +49,7 @@ def reap_fallen(processes: Iterable[SeenProcess]) -> None:
 
 
 def send_signal(process: Process, number: int) -> bool:
-    """Whether the signal went out: False if the process is gone or not ours."""
+    """Send the signal; return False if the process is gone or not ours."""
     try:
         return _send_by_handle(process, number) if HAS_HANDLES else _send_by_psutil(process, number)
     except OSError:
@@ -56,7 +57,7 @@ def send_signal(process: Process, number: int) -> bool:
 
 
 def kill_group(group: int, number: int = signal.SIGKILL) -> None:
-    """End a whole process group; the caller knows that the number still belongs to it."""
+    """Signal a process group; the caller knows that its number was not reused."""
     with suppress(OSError):
         os.killpg(group, number)
 
@@ -88,7 +89,7 @@ def _send_by_psutil(process: Process, number: int) -> bool:
 
 Relatives = Mapping[Process, SeenProcess]
 FindRelatives = Callable[[bool], Awaitable[Relatives]]
-"""Finds all that are alive; with True it also stops each one as soon as it is seen."""
+"""Return all living relatives; with True, also stop each one as soon as it is seen."""
 _FIRST_PAUSE = 0.002
 _LONGEST_PAUSE = 0.1
 _PATIENCE = 5.0
@@ -97,7 +98,7 @@ _LONGEST_NAME = 200
 
 
 class Survivor(msgspec.Struct, frozen=True, order=True):
-    """A process that was there to be ended, and the signal that it took."""
+    """A process that had to be ended, and the signal that ended it."""
 
     pid: int
     name: str
@@ -105,8 +106,7 @@ class Survivor(msgspec.Struct, frozen=True, order=True):
 
 
 class KillReport(msgspec.Struct, frozen=True):
-    """What was ended, and what still lives although it was killed, as a process that hangs in the
-    kernel does."""
+    """The processes that were ended, and those that survived, as one stuck in the kernel does."""
 
     left: tuple[Survivor, ...] = ()
     remaining: tuple[Survivor, ...] = ()
@@ -117,8 +117,8 @@ async def kill_tree(
 ) -> KillReport:
     """End all relatives and whatever else `find` finds, until it finds nothing, twice.
 
-    The process group, whose number must still be taken, is killed at one stroke: processes that
-    fork faster than anybody can look do not get away.
+    The process group, whose number must still be taken, is killed at one stroke, so that processes
+    cannot escape by forking faster than anybody can look.
     """
     survivors: dict[Process, Survivor] = {}
     rest = await _terminate(relatives, find, clock, clock.now() + grace, survivors)
@@ -137,7 +137,7 @@ async def _terminate(
     give_up: float,
     survivors: dict[Process, Survivor],
 ) -> Relatives:
-    """SIGTERM to each once; what is still there when the grace period is over."""
+    """Send SIGTERM once to each; return those that remain after the grace period."""
     while relatives:
         for process, seen in relatives.items():
             if process not in survivors:
@@ -167,7 +167,7 @@ async def _kill(
 
 
 async def _freeze(relatives: Relatives, find: FindRelatives) -> Relatives:
-    """Stop all until no new one appears: what is stopped does not fork."""
+    """Stop all until no new one appears: a stopped process cannot fork."""
     frozen: set[Process] = set()
     for _ in range(_FREEZES):
         new = relatives.keys() - frozen
@@ -181,27 +181,18 @@ async def _freeze(relatives: Relatives, find: FindRelatives) -> Relatives:
 
 
 async def _wait_until_gone(relatives: Relatives, clock: Clock, give_up: float) -> None:
-    """Wait until these are gone, looking at them alone: cheaper than listing all."""
+    """Wait until these are gone, looking at them alone, which is cheaper than listing all."""
     wait = _FIRST_PAUSE
     while any(_is_alive(process) for process in relatives):
         rest = give_up - clock.now()
         if rest <= 0:
             return
-        await _sleep(clock, min(wait, rest))
+        await pause(clock, min(wait, rest))
         wait = min(wait * 2, _LONGEST_PAUSE)
 
 
-async def _sleep(clock: Clock, seconds: float) -> None:
-    over = asyncio.Event()
-    cancel = clock.call_at(clock.now() + seconds, over.set)
-    try:
-        await over.wait()
-    finally:
-        cancel()
-
-
 def clean_name(text: str) -> str:
-    """A name or word of another program, short and without what a terminal would obey."""
+    """Return a name from another program, shortened and free of terminal codes."""
     return "".join(sign if sign.isprintable() else "?" for sign in text[:_LONGEST_NAME])
 
 
@@ -233,7 +224,7 @@ class ProcessExit:
 
     @property
     def has_exited(self) -> bool:
-        """Whether the child is dead, also if the callback has not run yet."""
+        """Return True if the child is dead, even before the callback has run."""
         if not self._handles:
             return self._child.returncode is not None
         try:
@@ -243,7 +234,7 @@ class ProcessExit:
         return found is not None
 
     def reap(self) -> int | None:
-        """The exit code, negative for a signal; None for one that cannot die."""
+        """Return the exit code, negative for a signal; None for a child that cannot die."""
         self.detach()
         with suppress(subprocess.TimeoutExpired):
             return self._child.wait(timeout=0.1 if self._child.returncode is None else None)
@@ -254,7 +245,7 @@ class ProcessExit:
         self._on_exit()
 
     def detach(self) -> None:
-        """The callback will not be called any more."""
+        """Make sure the callback is not called any more."""
         if self._handle >= 0:
             self._loop.remove_reader(self._handle)
             os.close(self._handle)
@@ -267,12 +258,14 @@ class ProcessExit:
 
 
 CHUNK = 64 * 1024
-"""Bytes for one turn of the loop: as much as a pipe holds, and short enough for all others."""
+"""Bytes for one turn of the loop: what a pipe holds, and little enough not to delay others."""
 
 
 class PipeReader:
-    """What an agent prints, handed on as it comes, one chunk for each turn of the loop. `on_close`
-    is called once, whoever closes the pipe."""
+    """Pass on an agent's output as it comes, one chunk per turn of the loop.
+
+    `on_close` is called once, whoever closes the pipe.
+    """
 
     def __init__(
         self,
@@ -288,7 +281,8 @@ class PipeReader:
         self._loop.add_reader(fd, self._read)
 
     def drain(self, most: int = CHUNK) -> bool:
-        """Take what is already there, no more than a pipe holds; whether there was anything."""
+        """Read what is already there, at most a pipe's content; return True if there was
+        anything."""
         taken = 0
         while self.is_open and taken < most:
             size = self._read()
@@ -319,8 +313,10 @@ class PipeReader:
 
 
 class PipeWriter:
-    """What an agent reads, written as fast as it takes it; the rest waits. One that is gone, or
-    does not want to read, is noticed elsewhere."""
+    """Write an agent's input as fast as it reads; the rest is buffered.
+
+    An agent that is gone or does not read is noticed elsewhere.
+    """
 
     def __init__(self, pipe: IO[bytes] | None) -> None:
         self._loop = asyncio.get_running_loop()
@@ -341,7 +337,7 @@ class PipeWriter:
                 self._flush()
 
     def finish(self) -> None:
-        """Nothing more will come: closed as soon as everything is written."""
+        """Close the pipe as soon as everything is written."""
         self._is_finished = True
         if not self._rest:
             self.close()
@@ -369,7 +365,7 @@ class PipeWriter:
 
 
 def _own(pipe: IO[bytes] | None) -> int:
-    """The bare descriptor, from now on ours to close, and never waited for."""
+    """Return a descriptor that is ours to close and never blocks."""
     assert pipe is not None  # noqa: S101
     fd = os.dup(pipe.fileno())
     pipe.close()
@@ -378,23 +374,23 @@ def _own(pipe: IO[bytes] | None) -> int:
 
 
 LONGEST = 8 * 1024 * 1024
-"""Bytes of one line. The rest of a longer one is dropped as it comes."""
+"""Bytes of one line; the rest of a longer line is dropped as it comes."""
 
 
 class OutputLine(msgspec.Struct, frozen=True, gc=False):
-    """One line of stdout as bytes, without its end of line. Never longer than the limit."""
+    """One line of stdout as bytes, without its end of line, never longer than the limit."""
 
     text: bytes
     cut: bool = False
-    """It was longer than the limit; `text` is how it began."""
+    """The line was longer than the limit; `text` is its beginning."""
     half: bool = False
     """The stream ended before the line did."""
     late: bool = False
-    """It came after our own signal to the process: it does not count."""
+    """The line came after our own signal to the process, so it does not count."""
 
 
 class LineSplitter:
-    """Feed it chunks, get whole lines; whatever the chunks, the lines are the same."""
+    """Turn chunks into whole lines; the lines do not depend on how chunks are cut."""
 
     def __init__(self, longest: int = LONGEST) -> None:
         self._longest = longest
@@ -420,7 +416,7 @@ class LineSplitter:
         return lines
 
     def end(self, late: bool = False) -> list[OutputLine]:
-        """The stream is over: what is held was a line without an end."""
+        """Return the line that the stream's end left unfinished, if there is one."""
         if not self._held and not self._is_cut:
             return []
         line = self._line(bytes(self._held), self._is_cut, late, half=True)

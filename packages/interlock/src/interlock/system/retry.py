@@ -1,7 +1,7 @@
-"""When a request is worth trying again, and after how long.
+"""Decide whether a request is worth another try, and after how long.
 
 Nothing here waits: the caller does, on its own clock, so that a test or a run decides how time
-passes. (stamina always sleeps by itself; see docs/decisions.md.)
+passes.
 """
 
 from collections.abc import Mapping
@@ -22,20 +22,20 @@ class TransientError(Exception):
         self.reason = reason
         self.status = status
         self.wait_s = wait_s
-        """How long the server asks to wait; None if it does not say."""
+        """Seconds the server asks to wait; None if it does not say."""
 
 
 class RetrySchedule(msgspec.Struct, frozen=True):
-    """How often a request is tried again, after which delays."""
+    """The delays between tries of a request."""
 
     delays: tuple[float, ...]
     longest: float = 120.0
-    """A server that asks to wait longer than this is given up."""
+    """A server that asks for a longer wait is given up."""
 
     def find_wait(self, failures: int, wanted: float | None = None) -> float | None:
-        """Seconds until the next try after so many failures; None if there is none.
+        """Return the seconds until the next try after that many failures; None if there is none.
 
-        `wanted` is what the server asked for, and counts instead of the delay.
+        `wanted` is the server's own wish, and replaces the delay.
         """
         if failures > len(self.delays):
             return None
@@ -44,12 +44,12 @@ class RetrySchedule(msgspec.Struct, frozen=True):
 
 
 def is_transient(status: int) -> bool:
-    """Whether a refusal with this HTTP status may pass by itself."""
+    """Return True if a refusal with this HTTP status may pass by itself."""
     return status in _LATER or status >= _FIRST_SERVER_ERROR
 
 
 def read_retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds to wait, as the server says: a number, or a date compared with its own clock."""
+    """Return the seconds the server asks to wait: a number, or a date compared with its clock."""
     value = headers.get("retry-after", "").strip()
     if value.isascii() and value.isdigit() and len(value) < 10:
         return float(value)

@@ -1,7 +1,7 @@
-"""Secrets in text: masked before anything is kept where others can read it.
+"""Mask secrets in text before it is kept where others can read it.
 
-Goes by the form of what the usual services hand out and by what stands before a value. It is the
-last net, not the first: what should not be read is best never written.
+Tokens are recognised by the forms of common services and by the words before a value. This is the
+last safety net: secrets are best never written.
 """
 
 import re
@@ -29,14 +29,14 @@ _BEARER: Final = re.compile(r"(?i)\b(bearer\s{1,3})([\w.~+/-]{16,}=*)")
 
 
 def mask_tokens(text: str) -> str:
-    """The text with what can only be a token masked: for names, in which `auth: login` is none."""
+    """Mask what can only be a token: for names, in which `auth: login` is not a secret."""
     if "://" in text:
         text = _IN_URL.sub(MASK, text)
     return _TOKENS.sub(MASK, text)
 
 
 def mask_secrets(text: str) -> str:
-    """The text with what looks like a password, a token or a private key masked."""
+    """Mask what looks like a password, a token or a private key."""
     if "PRIVATE KEY" in text:
         text = _KEY_BLOCK.sub(MASK, text)
     text = mask_tokens(text)

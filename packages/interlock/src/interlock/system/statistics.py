@@ -1,4 +1,4 @@
-"""Statistics in plain Python: how far a share may be trusted, and where values lie."""
+"""Compute a share's confidence interval, and quantiles, in plain Python."""
 
 from collections.abc import Sequence
 from math import sqrt
@@ -19,7 +19,7 @@ class Interval(msgspec.Struct, frozen=True):
 
 
 def wilson_interval(right: float, of: float, level: float = LEVEL) -> Interval | None:
-    """The interval of a share; it has a width also where all or none are right."""
+    """Return Wilson's interval of a share; it has a width even where all or none are right."""
     if of <= 0:
         return None
     z = NORMAL.inv_cdf((1 + level) / 2)
@@ -31,7 +31,7 @@ def wilson_interval(right: float, of: float, level: float = LEVEL) -> Interval |
 
 
 def quantile(ordered: Sequence[float], share: float) -> float:
-    """Between the two nearest of sorted values."""
+    """Return a quantile of sorted values, interpolated between the two nearest."""
     place = min(max(share, 0.0), 1.0) * (len(ordered) - 1)
     at = int(place)
     following = ordered[min(at + 1, len(ordered) - 1)]

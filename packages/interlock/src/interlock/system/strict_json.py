@@ -1,8 +1,8 @@
-"""JSON from outside: one value, every name once, nothing too deep; or the reason why not.
+"""Read JSON from outside: one value, every name once, bounded depth; or the reason why not.
 
-Stricter than JSON: an object that names a field twice says two things at once, and a text with a
-NUL in it ends early in other programs. Nothing is guessed. A byte order mark is taken; NaN, numbers
-out of range, half surrogate pairs and what is not UTF-8 are not.
+Stricter than JSON: an object that names a field twice is ambiguous, and a text with a NUL ends
+early in other programs. Nothing is guessed. A byte order mark is accepted; NaN, numbers out of
+range, half surrogate pairs and invalid UTF-8 are not.
 """
 
 import json
@@ -33,19 +33,19 @@ ProblemKind = Literal[
 
 
 class Problem(msgspec.Struct, frozen=True):
-    """Why something could not be taken: what kind of fault, and a sentence."""
+    """The reason JSON was refused: the kind of fault, and a sentence."""
 
     kind: ProblemKind
     sentence: str
 
     @property
     def may_be_partial(self) -> bool:
-        """Whether the writer may just not be done: worth one more read after a short delay."""
+        """Return True if the writer may not be done: worth one more read after a short delay."""
         return self.kind in ("empty", "not-utf8", "invalid-json")
 
     @property
     def is_stale(self) -> bool:
-        """Whether the file names no dispatch we could have made: ignored until the timeout."""
+        """Return True if the file names no dispatch of ours: it is ignored until the timeout."""
         return self.kind in ("missing-dispatch-id", "wrong-dispatch-id")
 
 
@@ -60,7 +60,7 @@ _TOO_DEEP: Final = Problem("too-deep", f"it is nested deeper than {MAX_DEPTH} le
 
 
 class _ConstantError(ValueError):
-    """NaN or an infinity."""
+    """The text contains NaN or an infinity."""
 
 
 class _DuplicateKeyError(ValueError):
@@ -68,10 +68,10 @@ class _DuplicateKeyError(ValueError):
 
 
 def read_json(raw: bytes) -> Any | Problem:
-    """The one value that is written there, or why there is none.
+    """Return the one value in `raw`, or the problem that prevents it.
 
-    Fast for what is right: msgspec reads it, and what it lets pass is found by what the value looks
-    like when it is written again. Only where that may hide something is it read a second time.
+    msgspec reads what is right; what it tolerates is found by encoding the value again. A second
+    reader runs only where that may hide something.
     """
     if len(raw) > LARGEST:
         return Problem("too-large", f"it has more than {LARGEST:,} bytes")
@@ -81,7 +81,7 @@ def read_json(raw: bytes) -> Any | Problem:
         written = msgspec.json.encode(value)
         if content.count(b"{") + content.count(b"[") > MAX_DEPTH and _is_too_deep(written):
             return _TOO_DEEP
-        # Without escapes, a name that was dropped for being there twice is two quotes fewer.
+        # Without escapes, a dropped duplicate name shows as two quotes fewer.
         if b"\\" in content or content.count(b'"') != written.count(b'"'):
             json.loads(content, object_pairs_hook=_check_names)
     except RecursionError:
@@ -96,7 +96,7 @@ def read_json(raw: bytes) -> Any | Problem:
 
 
 def read_object(raw: bytes) -> dict[str, Any] | Problem:
-    """The JSON object that is written there, or why there is none."""
+    """Return the JSON object in `raw`, or the problem that prevents it."""
     value = read_json(raw)
     if isinstance(value, dict | Problem):
         return value
@@ -111,7 +111,7 @@ def _explain_error(content: bytes, error: ValueError) -> Problem:
     except UnicodeDecodeError as wrong:
         return Problem("not-utf8", f"it is not UTF-8: {wrong.reason}")
     why = str(error).removeprefix("JSON is malformed: ")
-    # Python's own reader is laxer: what it takes is wrong for a reason that can be told.
+    # Python's own reader is laxer: what it accepts is wrong for a reason we can name.
     try:
         json.loads(content, object_pairs_hook=_check_names, parse_constant=_refuse_constant)
         half = _HALF.search(content)
@@ -119,7 +119,7 @@ def _explain_error(content: bytes, error: ValueError) -> Problem:
     except _DuplicateKeyError as twice:
         return Problem("duplicate-key", f"{twice} is written twice")
     except _ConstantError as constant:
-        why = f"{constant} is no JSON number"
+        why = f"{constant} is not a JSON number"
     except RecursionError:
         return _TOO_DEEP
     except ValueError:
@@ -140,7 +140,7 @@ def _check_names(pairs: list[tuple[str, Any]]) -> None:
 
 
 def _is_too_deep(written: bytes) -> bool:
-    """Whether brackets are left over when the innermost pairs were taken away 60 times."""
+    """Return True if brackets remain after removing the innermost pairs 60 times."""
     brackets = _STRING.sub(b"", written).translate(_SAME, _NO_BRACKETS)
     for _ in range(MAX_DEPTH):
         if not brackets:
@@ -156,13 +156,13 @@ def _name_type(value: object) -> str:
 
 
 def format_json(value: object) -> bytes:
-    """Two spaces, one field per line, a newline at the end: the seeds' layout."""
+    """Return JSON in the seeds' layout: two spaces, one field per line, a newline at the end."""
     plain = msgspec.to_builtins(value)
     return json.dumps(plain, indent=2, ensure_ascii=False).encode() + b"\n"
 
 
 def read_record(raw: bytes, record: type[Record]) -> Record | Problem:
-    """A file as a record, its numbers in 64 bits. Fields we do not know are left alone."""
+    """Return the file as a record with numbers of at most 64 bits; unknown fields are ignored."""
     value = read_object(raw)
     if isinstance(value, Problem):
         return value

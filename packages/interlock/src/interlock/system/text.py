@@ -1,7 +1,7 @@
-"""Text from outside, made fit to be shown: harmless, bounded, on one line where it must be.
+"""Prepare text from outside for display: harmless, bounded, and on one line where needed.
 
-Escapes terminal codes and signs that cannot be seen, measures columns, keeps text as text inside
-Markdown (a forge, a chat, a plain reader), and cuts what is too long to its head and its tail.
+Escapes terminal codes and invisible characters, measures columns, escapes Markdown (a forge, a
+chat, a plain reader), and cuts long text to its head and tail.
 """
 
 import re
@@ -21,12 +21,12 @@ _BLANKS = re.compile(r"\s+")
 
 
 def strip_colours(text: str) -> str:
-    """The text without what only a terminal obeys."""
+    """Return the text without terminal codes."""
     return _ANSI.sub("", text) if "\x1b" in text else text
 
 
 def clean_text(text: str) -> str:
-    """Without colours; what cannot be seen but could mislead is written as an escape."""
+    """Return the text without colours, and with misleading invisible characters escaped."""
     return _UNSEEN.sub(_escape, strip_colours(text).replace("\r\n", "\n").replace("\r", "\n"))
 
 
@@ -36,34 +36,34 @@ def _escape(found: re.Match[str]) -> str:
 
 
 def format_line(text: str, limit: int = 200) -> str:
-    """Clean, on one line, with an ellipsis where it was cut."""
+    """Return the text clean and on one line, with an ellipsis where it was cut."""
     line = _BLANKS.sub(" ", clean_text(text[: limit * 4])).strip()
     return shorten(line, limit)
 
 
 def shorten(text: str, limit: int) -> str:
-    """At most so many characters, with an ellipsis where it was cut."""
+    """Return at most `limit` characters, with an ellipsis where the text was cut."""
     return text if len(text) <= limit else text[: limit - 1].rstrip() + "…"
 
 
 def shorten_counted(text: str, limit: int) -> str:
-    """At most about so many characters; where it was cut, how many there were."""
+    """Return about `limit` characters; a cut text ends with its full length."""
     return text if len(text) <= limit else f"{text[: limit - 20]}… ({len(text)} characters)"
 
 
 def find_first_line(text: str, limit: int = 200) -> str:
-    """The first line that says something."""
+    """Return the first line that is not blank."""
     lines = (format_line(line, limit) for line in text[:20_000].splitlines())
     return next(filter(None, lines), "")
 
 
 def clip_block(text: str, limit: int) -> tuple[str, int]:
-    """Clean lines from the start, and how many characters were left out."""
+    """Return clean lines from the start, and the number of characters left out."""
     return clean_text(text[:limit]).strip("\n"), max(0, len(text) - limit)
 
 
 def replace_unencodable(text: str) -> str:
-    """The same, with what UTF-8 cannot hold replaced."""
+    """Replace the characters that UTF-8 cannot encode."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
@@ -75,7 +75,7 @@ _SPELLED = str.maketrans(
 
 
 def transliterate(text: str) -> str:
-    """Letters with accents as plain ones, umlauts spelled out; other scripts stay as they are."""
+    """Replace accented letters with plain ones and spell out umlauts; keep other scripts."""
     spelled = unicodedata.normalize("NFC", text).translate(_SPELLED)
     parts = unicodedata.normalize("NFKD", spelled)
     return "".join(sign for sign in parts if not unicodedata.combining(sign))
@@ -86,7 +86,7 @@ def plural(number: int, one: str, many: str = "") -> str:
 
 
 def count_columns(text: str) -> int:
-    """How many columns of a terminal the text takes."""
+    """Return the columns that the text takes in a terminal."""
     return sum(_count_columns(each) for each in text)
 
 
@@ -97,7 +97,7 @@ def _count_columns(sign: str) -> int:
 
 
 def fit_columns(text: str, width: int) -> str:
-    """At most so many columns, with an ellipsis where it was cut."""
+    """Return at most `width` columns, with an ellipsis where the text was cut."""
     if count_columns(text) <= width:
         return text
     taken, room = "", max(0, width - 1)
@@ -116,11 +116,11 @@ BAR = r"\|"
 _HOST = re.compile(r"[A-Za-z0-9\[\]:._-]+")
 _LONGEST_LINK = 2000
 _APART = "\u200b"
-"""Between a sign and a name, so that a test's name mentions nobody."""
+"""Stands between a sign and a name, so that a test's name mentions nobody."""
 
 
 def escape_markdown(text: str, limit: int = 2000) -> str:
-    """One line of words: no markup, no HTML, no mention, no link."""
+    """Return one line of plain words: no markup, HTML, mention or link."""
     clean = format_line(text, limit).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     clean = _MARKS.sub(r"\\\1", clean)
     clean = clean.replace("://", r":\//").replace("www.", r"www\.").replace("WWW.", r"WWW\.")
@@ -129,13 +129,13 @@ def escape_markdown(text: str, limit: int = 2000) -> str:
 
 
 def _escape_opener(found: re.Match[str]) -> str:
-    """What would open a list, a heading or a quote."""
+    """Escape what would open a list, a heading or a quote."""
     mark = found[1]
     return f"{mark[:-1]}\\{mark[-1]}"
 
 
 def format_code(text: str, limit: int = 300) -> str:
-    """A code span. One with a bar is written as HTML: readers of tables do not agree on bars."""
+    """Return a code span; with a bar, as HTML, because table readers disagree on bars."""
     clean = format_line(text, limit)
     if "|" in clean:
         return f"<code>{escape_markdown(clean, limit).replace(BAR, '&#124;')}</code>"
@@ -151,7 +151,7 @@ def format_code_list(texts: Iterable[str], limit: int = 12) -> str:
 
 
 def safe_link(url: str) -> str:
-    """The link, without credentials; empty if it is not plainly a web address."""
+    """Return the link without credentials; empty if it is not a plain web address."""
     url = url.strip()
     if (
         not url
@@ -171,24 +171,24 @@ def safe_link(url: str) -> str:
 
 
 def format_link(clean: str, url: str) -> str:
-    """A link that cannot end early, also in a table; its text alone if the address is not safe."""
+    """Return a link that cannot end early, even in a table; only its text if the URL is unsafe."""
     address = safe_link(url).replace("|", "%7C")
     return f"[{clean}](<{address}>)" if address and clean else clean
 
 
 def format_fence(text: str) -> str:
-    """A block that nothing inside can close."""
+    """Return a code block that its content cannot close."""
     clean = clean_text(text).strip("\n")
     ticks = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", clean)), default=0))
     return f"{ticks}text\n{clean}\n{ticks}"
 
 
 LOG_BOUND: Final = 256 * 1024
-"""How much of one failure's log is kept, in characters."""
+"""Characters of one failure's log that are kept."""
 
 
 class ClippedText:
-    """Takes text in pieces; holds no more than about its bound, however much comes."""
+    """Collect text in pieces, holding about `bound` characters at most."""
 
     __slots__ = ("_bound", "_head", "_head_size", "_tail", "_tail_size", "total")
 
@@ -232,7 +232,7 @@ class ClippedText:
 
 
 def clip_text(text: str, bound: int = LOG_BOUND) -> tuple[str, bool]:
-    """The text within the bound, and whether something was cut."""
+    """Return the text within the bound, and True if it was cut."""
     if len(text) <= bound:
         return text, False
     kept = ClippedText(bound)
@@ -241,7 +241,7 @@ def clip_text(text: str, bound: int = LOG_BOUND) -> tuple[str, bool]:
 
 
 def align_columns(head: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
-    """Columns as wide as they must be, under their heads; no line for no rows."""
+    """Return the rows as aligned columns under their heads; empty if there are no rows."""
     lines = [[str(cell) for cell in row] for row in rows]
     if not lines:
         return []

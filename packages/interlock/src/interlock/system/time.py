@@ -1,7 +1,7 @@
-"""Moments and durations, as sources write them and as people read them.
+"""Read and write moments and durations, as sources write them and as people read them.
 
-A moment is seconds since 1970 inside; outside it is RFC 3339 in UTC (`2026-02-16T12:00:00Z`). What
-is no time is None or "".
+A moment is seconds since 1970 inside; outside it is RFC 3339 in UTC (`2026-02-16T12:00:00Z`). An
+invalid time is None or "".
 """
 
 import re
@@ -15,16 +15,16 @@ from interlock.system.text import format_line
 
 _LONGEST: Final = 64
 _MICROSECONDS: Final = 10**13
-"""From here on a number counts microseconds; below it, milliseconds."""
+"""Numbers from here on are microseconds; smaller ones are milliseconds."""
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _DURATION: Final = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)(ms|s|m|h|d)?")
 _UNITS: Final = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
 _SHORT: Final = 10
-"""Seconds below which tenths count."""
+"""Seconds below which tenths are shown."""
 
 
 class Day(NamedTuple):
-    """A day by its name, and from when to when it goes."""
+    """A day's name, its beginning and its end."""
 
     name: str
     begins: float
@@ -32,7 +32,7 @@ class Day(NamedTuple):
 
 
 def find_local_day(at: float) -> Day:
-    """The day around a moment, from midnight to midnight where this machine is."""
+    """Return the day around a moment, from midnight to midnight in the local time zone."""
     today = datetime.fromtimestamp(at).astimezone().date()
     begins, ends = (
         datetime.combine(day, time_of_day()).astimezone().timestamp()
@@ -42,19 +42,19 @@ def find_local_day(at: float) -> Day:
 
 
 def format_time(at: float) -> str:
-    """A moment in the user's own time, to the second."""
+    """Return a moment in the user's time zone, to the second."""
     return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(at))
 
 
 def format_clock_time(at: float, now: float) -> str:
-    """A moment as people say it: the hour if it is today, else the day too."""
+    """Return a moment's hour and minute, with the date unless it is today."""
     then, today = time.localtime(at), time.localtime(now)
     same_day = then[:3] == today[:3]
     return time.strftime("%H:%M" if same_day else "%Y-%m-%d %H:%M", then)
 
 
 def format_timestamp(at: float | None) -> str:
-    """A moment in RFC 3339, to the second, in UTC."""
+    """Return a moment in RFC 3339, to the second, in UTC."""
     try:
         return "" if at is None else _format_moment(datetime.fromtimestamp(int(at), UTC))
     except (ValueError, OverflowError, OSError):
@@ -62,7 +62,7 @@ def format_timestamp(at: float | None) -> str:
 
 
 def parse_time(text: str) -> datetime | None:
-    """A time in RFC 3339; without an offset it counts as UTC. None if it is none."""
+    """Return a time written in RFC 3339, in UTC if it has no offset; None if it is invalid."""
     if len(text) > _LONGEST:
         return None
     try:
@@ -73,13 +73,14 @@ def parse_time(text: str) -> datetime | None:
 
 
 def parse_timestamp(text: str) -> float | None:
-    """Seconds since 1970 of a time in RFC 3339; None if it is none."""
+    """Return the seconds since 1970 of a time in RFC 3339; None if it is invalid."""
     found = parse_time(text)
     return None if found is None else found.timestamp()
 
 
 def format_utc_time(text: str) -> str:
-    """A time in RFC 3339 for people, in UTC; what cannot be read is shown as it came."""
+    """Return a time in RFC 3339 in UTC for people; a text that is not a time is shown as it
+    came."""
     found = parse_time(text)
     return f"{found:%Y-%m-%d %H:%M} UTC" if found else format_line(text, 40)
 
@@ -90,7 +91,7 @@ def format_day(text: str) -> str:
 
 
 def format_elapsed(start: str, end: str) -> str:
-    """How long something took; empty if not known."""
+    """Return the time between two moments for people; empty if it is unknown."""
     started, ended = parse_time(start), parse_time(end)
     if started is None or ended is None or ended < started:
         return ""
@@ -98,7 +99,7 @@ def format_elapsed(start: str, end: str) -> str:
 
 
 def format_duration(length: timedelta | float | None) -> str:
-    """A length of time, of seconds if it is a number, in its two largest units: `2 h 5 m`."""
+    """Return a length of time (a number is seconds) in its two largest units: `2 h 5 m`."""
     if length is None:
         return ""
     exact = length.total_seconds() if isinstance(length, timedelta) else length
@@ -126,7 +127,7 @@ def format_age(seconds: float) -> str:
 
 
 def parse_duration(text: str | float) -> float:
-    """The seconds that `90s`, `10m`, `2h`, `7d` or a number of seconds means."""
+    """Return the seconds that `90s`, `10m`, `2h`, `7d` or a number of seconds means."""
     found = _DURATION.fullmatch(str(text))
     seconds = float(found[1]) * _UNITS[found[2] or "s"] if found else 0.0
     if seconds <= 0:
@@ -135,13 +136,14 @@ def parse_duration(text: str | float) -> float:
 
 
 def format_rfc3339(value: Any) -> str:
-    """A source's moment (RFC 3339, epoch milliseconds or microseconds) as RFC 3339 in UTC."""
+    """Return a source's moment (RFC 3339, epoch milliseconds or microseconds) as RFC 3339 in
+    UTC."""
     found = _parse_moment(value)
     return "" if found is None else _format_moment(found)
 
 
 def add_seconds(start: str, seconds: float) -> str:
-    """The moment that many seconds after an RFC 3339 one; "" if there is no start."""
+    """Return the moment that many seconds after an RFC 3339 one; "" if there is no start."""
     found = _parse_moment(start)
     if found is None or not 0 <= seconds < 10**9:
         return ""

@@ -1,7 +1,7 @@
-"""YAML as Interlock reads it: one document, plain values, and the line each one stood on.
+"""Read YAML: one document, plain values, and the line of each one.
 
 Stricter than YAML: no anchors or aliases (so no bombs), no tags, no duplicate keys, nothing huge or
-deep. Words stay words: `on`, `yes` and `no` are text, only true, false and null are special.
+deep. Words stay words: `on`, `yes` and `no` are text; only true, false and null are special.
 """
 
 import gc
@@ -17,7 +17,7 @@ import yaml
 from interlock.system.errors import CircuitError
 
 MAX_CHARACTERS = 4_000_000
-"""About fifteen thousand steps; reading that takes seconds, and nobody writes more."""
+"""About fifteen thousand steps, which take seconds to read."""
 MAX_DEPTH = 40
 _INTEGER = re.compile(r"[-+]?[0-9]{1,18}")
 _FLOAT = re.compile(r"[-+]?([0-9]+\.[0-9]*|\.[0-9]+|[0-9]+)([eE][-+]?[0-9]{1,3})?")
@@ -27,21 +27,21 @@ _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class YamlDocument(msgspec.Struct, frozen=True):
-    """A text read: its value, and the line of every key and item by path."""
+    """A document's value, and the line of every key and item by its path."""
 
     file: str
     value: Any
     lines: dict[tuple[str | int, ...], int]
 
     def line(self, *path: str | int) -> int:
-        """The line of that place, or of the nearest place around it."""
+        """Return the line of that place, or of the nearest place around it."""
         while path and path not in self.lines:
             path = path[:-1]
         return self.lines.get(path, 1)
 
 
 def read_yaml(text: str, file: str = "") -> YamlDocument:
-    """Return the one plain value written in `text`; raise CircuitError if it is none."""
+    """Return the one plain value in `text`; raise CircuitError if it is not readable."""
     if len(text) > MAX_CHARACTERS:
         raise CircuitError(
             f"{len(text):,} characters are too many; a circuit has at most {MAX_CHARACTERS:,}",
@@ -68,8 +68,7 @@ def read_yaml(text: str, file: str = "") -> YamlDocument:
 
 @contextmanager
 def _pause_collection() -> Iterator[None]:
-    """Reading makes very many objects and drops hardly any: looking for garbage among them takes
-    longer than all the rest."""
+    """Pause the garbage collector: it would take longer than reading, and find nothing."""
     was_on = gc.isenabled()
     gc.disable()
     try:
@@ -149,7 +148,7 @@ class _Reader:
 
 
 def _line_of(error: Exception, text: str) -> int:
-    """The line of a character that may not stand in YAML, 0 if the error names none."""
+    """Return the line of a character that YAML forbids, 0 if the error names none."""
     place = getattr(error, "position", getattr(error, "start", None))
     return text.count("\n", 0, place) + 1 if isinstance(place, int) else 0
 

@@ -55,7 +55,7 @@ def test_doctor_and_doctor_deep(world: World) -> None:
         ),
         (
             "update blobs set data = cast('{}' as blob) where cast(data as text) like '%0.9%'",
-            "BAD   store.altered: blob NUMBER: its content is not what was written",
+            "BAD   store.altered: blob NUMBER: its content has changed since it was written",
         ),
         (
             "update journal set decision = 'gone' where dispatch_id = 6",
@@ -63,7 +63,7 @@ def test_doctor_and_doctor_deep(world: World) -> None:
         ),
         (
             "delete from journal where dispatch_id = 6",
-            "BAD   store.lost: dispatch 6: it was sent and neither settled nor waited for",
+            "BAD   store.lost: dispatch 6: it was sent, but is neither settled nor awaited",
         ),
     ],
 )

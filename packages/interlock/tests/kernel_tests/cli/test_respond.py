@@ -252,7 +252,7 @@ def test_an_agent_may_wrap_its_answer_itself(bench: ResponderWorkspace) -> None:
     ("field", "path", "reason"),
     [
         ("prompt_path", "/etc/hostname", "/etc/hostname is not inside "),
-        ("prompt_path", "{suite}/../../../secret", "is no plain path"),
+        ("prompt_path", "{suite}/../../../secret", "is not a plain path"),
         ("prompt_path", "{suite}/link.md", "link.md is a symlink"),
         ("prompt_path", "{suite}/latin.md", "is not UTF-8"),
         ("artifact_path", "{folder}/stolen.json", "stolen.json is not inside "),

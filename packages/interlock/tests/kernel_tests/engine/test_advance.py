@@ -113,7 +113,7 @@ def test_a_detour_remembers_where_it_came_from() -> None:
         ("  - {id: r, at: ask, when: x > 1, to: b}", {"x": "2"}, STUCK, "compares unlike things"),
         ("  - {id: r, at: ask, when: x > 1, to: b}", {}, STUCK, "'x' is not there to be read"),
         ("  - {id: r, at: ask, to: BACK}", {}, STUCK, "no detour led here"),
-        ("  - {id: r, at: ask, to: nowhere}", {}, STUCK, "which is no step"),
+        ("  - {id: r, at: ask, to: nowhere}", {}, STUCK, "which is not a step"),
         ("  - {id: r, at: ask, when: x > 1, to: b}", {"x": 2}, ENDED, ""),
     ],
 )

@@ -112,7 +112,7 @@ def test_a_migration_that_leaves_dangling_rows_is_undone(tmp_path: Path) -> None
     newer = write_tables(tmp_path / "tides", 2)
     (newer.folder / "migrations" / "0002.sql").write_text("delete from harbours;\n")
     with open_writer(db) as connection:
-        with pytest.raises(StoreError, match="references to nothing"):
+        with pytest.raises(StoreError, match="missing rows"):
             bring_up_to_date(connection, db, [newer])
         count = "select count(*) from harbours"
         assert raw_connection(connection).execute(count).fetchone() == (1,)

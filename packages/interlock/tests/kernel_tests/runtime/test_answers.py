@@ -93,7 +93,7 @@ def test_taken(content: bytes, signal: Signal) -> None:
             b'{"mark": NaN}',
             "Malformed",
             "Answer with one JSON object and nothing else "
-            "(it is not valid JSON: NaN is no JSON number).",
+            "(it is not valid JSON: NaN is not a JSON number).",
             id="NaN",
         ),
         pytest.param(

@@ -44,8 +44,8 @@ def test_a_key_file_that_only_its_owner_can_read(tmp_path: Path) -> None:
         ({"GITHUB_REPOSITORY": "a/.."}, "OWNER/NAME"),
         ({"GITHUB_REPOSITORY": "a/b/c"}, "OWNER/NAME"),
         ({"GITHUB_REPOSITORY": "a/b?x"}, "OWNER/NAME"),
-        ({"GITHUB_TOKEN": "a\nb"}, "odd signs"),
-        ({"GITHUB_TOKEN": "tökén"}, "odd signs"),
+        ({"GITHUB_TOKEN": "a\nb"}, "unusual characters"),
+        ({"GITHUB_TOKEN": "tökén"}, "unusual characters"),
     ],
 )
 def test_what_cannot_be(news: dict[str, str], result: str) -> None:

@@ -33,7 +33,7 @@ def test_the_way_to_the_root_may_be_a_symlink(tree: OpenFolder, tmp_path: Path) 
 )
 def test_refuses_what_is_outside(tree: OpenFolder, name: str) -> None:
     path = Path(name) if name == "file" else tree.root / name
-    with pytest.raises(SourceError, match=r"is not inside|is no plain path"):
+    with pytest.raises(SourceError, match=r"is not inside|is not a plain path"):
         tree.read(path)
 
 
@@ -44,9 +44,9 @@ def test_refuses_odd_files(tree: OpenFolder, tmp_path: Path) -> None:
     os.mkfifo(case / "pipe")
     (case / "folder").mkdir()
     for path in (case / "link", tree.root / "linked" / "file", case / "pipe", case / "folder"):
-        with pytest.raises(SourceError, match=r"symlink|no regular file"):
+        with pytest.raises(SourceError, match=r"symlink|regular file"):
             tree.read(path)
-        with pytest.raises(SourceError, match=r"symlink|no regular file"):
+        with pytest.raises(SourceError, match=r"symlink|regular file"):
             tree.write(path, b"new", lambda: True)
     assert (tmp_path / "secret").read_text() == "secret"
 

@@ -1,7 +1,7 @@
-"""Is this circuit sound? The table of checks, each with stable finding ids.
+"""Prove a circuit sound: the table of checks, each with stable finding ids.
 
-Everything a check finds is a Finding with a place in the file and what to write instead. Nothing
-here changes or runs a circuit.
+A check reports Findings, with a place in the file and what to write instead. Nothing here changes
+or runs a circuit.
 """
 
 from interlock.engine.circuit_file import CircuitSource
@@ -48,7 +48,8 @@ _RANK = {"error": 0, "warning": 1, "note": 2}
 
 
 def verify(written: CircuitSource) -> VerifyReport:
-    """All findings about a circuit, errors first, and the most dispatches a case can cost."""
+    """Return all findings about a circuit, errors first, and the most dispatches a case can
+    cost."""
     proof = Proof(written)
     findings = [finding for check in CHECKS for finding in check(proof)]
     findings.sort(key=lambda finding: (_RANK[finding.level], finding.line))

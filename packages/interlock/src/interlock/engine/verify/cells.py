@@ -1,8 +1,8 @@
-"""One cell of the table, a step and a signal, tried out: which rules hold for which values.
+"""Try out one cell of the table, a step and a signal: which rules hold for which values.
 
-Every region of values that the guards of a cell tell apart is found, with one example each, by
-asking the real evaluator; and what can come of it in the engine's order: first match wins, a spent
-loop is passed over, `otherwise` is last. What is sound, checks decide.
+The real evaluator finds every region of values that the guards of a cell tell apart, with one
+example each, and the possible outcomes in the engine's order: first match wins, a spent loop is
+passed over, `otherwise` is last. The checks judge what is sound.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -28,10 +28,10 @@ Item = TypeVar("Item")
 Verdict = Literal["holds", "fresh", "fails", "spent", "breaks", "spills"]
 HOLDS: Final = "holds"
 FRESH: Final = "fresh"
-"""Holds, and the values say that its loop is not spent."""
+"""Holds, and the values show that its loop is not spent."""
 FAILS: Final = "fails"
 SPENT: Final = "spent"
-"""Holds, but the values say that its loop is spent."""
+"""Holds, but the values show that its loop is spent."""
 BREAKS: Final = "breaks"
 """The guard cannot be evaluated: the case would be stuck."""
 SPILLS: Final = "spills"
@@ -39,18 +39,18 @@ SPILLS: Final = "spills"
 
 
 class Region(msgspec.Struct, frozen=True):
-    """Values the guards cannot tell apart: what each rule says of them, and one example."""
+    """Values that the guards cannot tell apart: each rule's verdict, and one example."""
 
     verdicts: tuple[Verdict, ...]
     values: Mapping[Key, Any]
 
     @property
     def example(self) -> dict[str, Any]:
-        """The example as a reader knows it: the answer's own fields by their bare names."""
+        """The example in a reader's words: the answer's own fields by their bare names."""
         return self.pick_example(self.values)
 
     def pick_example(self, keys: Iterable[Key]) -> dict[str, Any]:
-        """The part of the example that stands at these keys."""
+        """Return the part of the example at these keys."""
         wanted = set(keys)
         return {
             ".".join(key[1:] if key[0] == "answer" else key): value
@@ -74,8 +74,10 @@ class Cell(msgspec.Struct, frozen=True):
 def build_cell(
     names: Names, step: str, signal: str, fixed: Mapping[Key, Any] | None = None
 ) -> Cell:
-    """Try every combination of representative values on the rules of a step and a signal; where a
-    value is `fixed`, only that one."""
+    """Try every combination of representative values on the rules of a step and a signal.
+
+    A `fixed` value is the only one tried.
+    """
     rules = names.circuit.find_rules(step, signal)
     uses = ValueUses(names, step, signal)
     for rule in rules:
@@ -110,7 +112,7 @@ def list_expressions(rule: Rule) -> Iterator[Expression]:
 
 
 def sample_combinations(choices: Sequence[Sequence[Item]]) -> Iterator[tuple[Item, ...]]:
-    """All combinations; of too many, a sample that is the same each time and spread evenly."""
+    """Yield all combinations; of too many, a fixed and evenly spread sample."""
     total = prod(len(each) for each in choices)
     if total <= MAX_COMBINATIONS:
         yield from product(*choices)
@@ -131,7 +133,7 @@ def _pick_combination(choices: Sequence[Sequence[Item]], index: int) -> tuple[It
 
 
 def find_keys(names: Names, step: str, signal: str, rule: Rule) -> set[Key]:
-    """Where the values stand that a rule reads or asks for."""
+    """Return the keys of the values that a rule reads or asks for."""
     paths = [path for each in list_expressions(rule) for path in (*each.reads, *each.asks)]
     return {names.find_meaning(step, signal, path).key for path in paths}
 
@@ -147,7 +149,7 @@ def _find_varying_keys(names: Names, uses: ValueUses, rule: Rule) -> set[Key]:
 def _group_rules(
     names: Names, uses: ValueUses, rules: tuple[Rule, ...]
 ) -> list[tuple[list[Rule], set[Key]]]:
-    """Rules that share a value must be tried together; others can be tried apart."""
+    """Group rules that share a value: they must be tried together, others need not."""
     groups: list[tuple[list[Rule], set[Key]]] = []
     for rule in rules:
         keys = _find_varying_keys(names, uses, rule)
@@ -166,7 +168,7 @@ def _is_related(one: Key, other: Key) -> bool:
 
 
 class _Cluster:
-    """Some rules of a cell and the values they share."""
+    """Rules of a cell that share values."""
 
     def __init__(
         self,
@@ -222,7 +224,7 @@ class _Cluster:
 def build_example_scope(
     circuit: Circuit, step: str, signal: str, values: Mapping[Key, Any]
 ) -> Scope:
-    """The scope the engine itself would build for a case in which these values are found."""
+    """Return the scope the engine would build for a case with these values."""
     roots = place_values(values)
     case = Case(
         case_id="",
@@ -239,7 +241,7 @@ def build_example_scope(
 def _join_regions(
     rules: tuple[Rule, ...], groups: list[list[Rule]], parts: list[list[Region]]
 ) -> Iterator[Region]:
-    """The regions of the whole cell, from the regions of its independent clusters."""
+    """Yield the regions of the whole cell from those of its independent clusters."""
     order = {rule.id: index for index, rule in enumerate(rules)}
     places = [order[rule.id] for group in groups for rule in group]
     for chosen in sample_combinations(parts):
@@ -260,7 +262,7 @@ class CellOutcome(msgspec.Struct, frozen=True):
 
     turns: tuple[tuple[Rule, Verdict], ...]
     open_ended: bool
-    """When all loops are spent, no rule is left."""
+    """No rule is left when all loops are spent."""
 
     @property
     def moves(self) -> tuple[Rule, ...]:
@@ -290,11 +292,11 @@ class OutcomeTable:
         return self._by_step[step]
 
     def find_taken(self, step: str, signal: str) -> tuple[Rule, ...]:
-        """The rules that can be taken there for some values and some state of the loops."""
+        """Return the rules that can be taken there for some values and loop counts."""
         return self._taken.get((step, signal), ())
 
     def choose_rule(self, cell: Cell, region: Region, spent: Iterable[str]) -> Rule | None:
-        """The rule the engine takes for these values when these loops are spent."""
+        """Return the rule the engine takes for these values when these loops are spent."""
         gone = set(spent)
         for rule, verdict in zip(cell.rules, region.verdicts, strict=True):
             if verdict == BREAKS or (verdict == SPILLS and rule.loop not in gone):

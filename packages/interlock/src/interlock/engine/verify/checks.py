@@ -1,8 +1,8 @@
-"""The checks: each looks at a proof and reports what it finds.
+"""The checks of a proof: each reports what it finds.
 
-Guards: every signal and every value has a rule, and every rule its turn. Names: everything that a
-circuit mentions exists, and is there when it is read. Routes: reach, ends, loops, and gates before
-outside writes.
+Guards: every signal and every value has a rule, and every rule its turn. Names: everything a
+circuit mentions exists, and is present when it is read. Routes: reach, ends, loops, and gates
+before outside writes.
 """
 
 from collections.abc import Iterable, Iterator
@@ -115,7 +115,7 @@ def find_loops_without_exit(proof: Proof) -> Iterator[Finding]:
 
 
 def _list_looping_rules(cell: Cell, region: Region, outcome: CellOutcome) -> list[Rule]:
-    """The rules that take these values as long as their loops last."""
+    """Return the rules that take these values while their loops last."""
     taking = {rule.id for rule in outcome.moves}
     rows = zip(cell.rules, region.verdicts, strict=True)
     return [rule for rule, verdict in rows if rule.id in taking or (verdict == SPENT and rule.to)]
@@ -156,13 +156,13 @@ def find_unreachable_rules(proof: Proof) -> Iterator[Finding]:
 
 
 def _is_unknown(proof: Proof, rule: Rule) -> bool:
-    """Names that do not exist are reported as such."""
+    """Return True if the rule names something unknown, which another check reports."""
     known = proof.known_names
     return not (known["at"].issuperset(rule.at) and known["on"].issuperset(rule.on))
 
 
 def _is_switched_off(proof: Proof, cell: Cell, rule: Rule) -> bool:
-    """A threshold that is true or false turns it off: a switch, perhaps meant so."""
+    """Return True if a boolean threshold turns the rule off, perhaps on purpose."""
     before = cell.rules[: cell.rules.index(rule) + 1]
     reads = {path for each in before if each.guard for path in each.guard.reads}
     return any(isinstance(proof.circuit.thresholds.get(path), bool) for path in reads)
@@ -273,7 +273,7 @@ def _report_unknown(
 
 
 def find_unknown_reads(proof: Proof) -> Iterator[Finding]:
-    """Names in guards and in what rules add."""
+    """Report unknown names in guards and in what rules add."""
     seen: set[tuple[str, str]] = set()
     for rule, path, meaning in _list_name_problems(proof):
         if (rule.id, path) not in seen:
@@ -307,7 +307,7 @@ def _list_last_resort(proof: Proof, cell: Cell) -> list[Rule]:
 
 
 def find_unguarded_names(proof: Proof) -> Iterator[Finding]:
-    """Guards and additions that cannot be evaluated for some answers: the case would be stuck."""
+    """Report guards and additions that fail for some answers, which would leave a case stuck."""
     unknown = {rule.id for rule, _, _ in _list_name_problems(proof)}
     seen: set[tuple[str, str]] = set()
     for cell, region, outcome in proof.outcomes:
@@ -375,7 +375,7 @@ def find_dead_ends(proof: Proof) -> Iterator[Finding]:
 
 
 def find_back_to_nowhere(proof: Proof) -> Iterator[Finding]:
-    """BACK where no detour is open: the case would be stuck there."""
+    """Report BACK where no detour is open: the case would be stuck there."""
     detoured = {place.step for place in proof.reached if place.top}
     for place in proof.reached:
         if place.top or place.step not in proof.circuit.steps:
@@ -429,7 +429,7 @@ def find_unbounded_loops(proof: Proof) -> Iterator[Finding]:
 
 
 def _is_bounded(proof: Proof, hop: Hop) -> bool:
-    """Counted over the case, or counted per step and not leaving it."""
+    """Return True if the hop is counted per case, or per step without leaving it."""
     if hop.rule not in proof.numbers:
         return False
     name = proof.circuit.rules[proof.numbers[hop.rule]].loop

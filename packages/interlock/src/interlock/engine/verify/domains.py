@@ -1,7 +1,7 @@
-"""A few values that stand for all a name can be: one for every region its guards tell apart.
+"""Choose a few values to represent a name: one for every region its guards tell apart.
 
-They follow from the shape of the value and from how expressions use it: which constants, sizes and
-other names it is compared with.
+They follow from the shape of the value and from the constants, sizes and other names that
+expressions compare it with.
 """
 
 import ast
@@ -24,9 +24,9 @@ MAX_SIZE = 10_000
 
 
 class Hints(msgspec.Struct, frozen=True):
-    """How guards use a value: `against` these constants, holding these `members`, of these `sizes`.
+    """The use of a value in guards: compared `against` constants, holding `members`, of `sizes`.
 
-    `crowd` is how many names are compared with each other: as many values must fit in each region.
+    `crowd` is the number of names compared with each other: each region must offer as many values.
     """
 
     against: tuple[Any, ...] = ()
@@ -37,18 +37,18 @@ class Hints(msgspec.Struct, frozen=True):
 
 
 def find_representatives(shape: Shape | None, hints: Hints) -> tuple[Any, ...]:
-    """Values that fit the shape, at least one in every region the hints can tell apart."""
+    """Return values that fit the shape, at least one in every region the hints tell apart."""
     known = shape or Shape()
     found: list[Any] = []
     for value in _list_candidates(known, hints):
         if known.find_problem(value) is None and not any(is_same(value, each) for each in found):
             found.append(value)
-    # Nothing may be found that fits, as under a strict pattern: then a value of the right kind.
+    # If nothing fits, as under a strict pattern, a value of the right kind must do.
     return tuple(found) or (next(_list_candidates(known, Hints()), None),)
 
 
 def find_sample(shape: Shape | None, depth: int = 0) -> Any:
-    """One small value that fits the shape, as far as that can be found without search."""
+    """Return one small value that fits the shape, as far as that needs no search."""
     known = shape or Shape()
     fitting = (
         value for value in _list_candidates(known, Hints(), depth) if not known.find_problem(value)
@@ -61,7 +61,7 @@ def is_same(value: Any, other: Any) -> bool:
 
 
 def list_between(points: Iterable[float], count: int) -> Iterator[float]:
-    """The points in order, `count` values between neighbours and as many outside."""
+    """Yield the points in order, with `count` values between neighbours and outside."""
     ordered = sorted(set(points))
     if not ordered:
         return
@@ -75,7 +75,7 @@ def list_between(points: Iterable[float], count: int) -> Iterator[float]:
 
 
 def list_whole_between(points: Iterable[float], count: int) -> Iterator[int]:
-    """Like between, in whole numbers: those nearest to each point on either side."""
+    """Yield whole numbers nearest to each point on either side, like list_between."""
     near = {
         number + step
         for point in points
@@ -95,7 +95,7 @@ def _list_candidates(shape: Shape, hints: Hints, depth: int = 0) -> Iterator[Any
 
 
 def _list_choices(choices: tuple[Any, ...], hints: Hints) -> Iterator[Any]:
-    """All of them; of a long list those that guards name and some that none names."""
+    """Yield all choices; of a long list those that guards name, and some others."""
     if len(choices) <= MAX_CHOICES:
         yield from choices
         return
@@ -105,7 +105,7 @@ def _list_choices(choices: tuple[Any, ...], hints: Hints) -> Iterator[Any]:
 
 
 def _list_kinds(shape: Shape, hints: Hints) -> tuple[str, ...]:
-    """The kinds the shape allows; where it says nothing, those that the guards expect."""
+    """Return the kinds the shape allows, or else those the guards expect."""
     if shape.kinds:
         return shape.kinds
     kinds = {_find_kind(value) for value in hints.against}
@@ -197,7 +197,7 @@ def _list_lists(shape: Shape, hints: Hints, depth: int) -> Iterator[list[Any]]:
 
 
 def _find_filler(shape: Shape, hints: Hints, depth: int) -> Any:
-    """An item that no guard asks for, where the items' shape has one."""
+    """Return an item that no guard asks for, if the items' shape allows one."""
     if depth > 6:
         return None
     items = (
@@ -214,7 +214,7 @@ def _list_objects(shape: Shape, depth: int) -> Iterator[dict[str, Any]]:
 
 
 def list_subsets(members: tuple[Any, ...] | list[Any]) -> Iterator[list[Any]]:
-    """Every choice of a few members; of many, none, each alone and all."""
+    """Yield every subset of a few members; of many only none, each alone, and all."""
     some = list(members)
     sizes = range(len(some) + 1) if len(some) <= MAX_SUBSETS else (0, 1, len(some))
     for size in sizes:
@@ -231,18 +231,18 @@ class _Absent:
 
 
 ABSENT: Final = _Absent()
-"""Stands for a value that is not there."""
+"""Stands for an absent value."""
 
 
 class Variable(msgspec.Struct, frozen=True):
-    """A value the guards read, and what stands for all it can be."""
+    """A value the guards read, and its representatives."""
 
     key: Key
     values: tuple[Any, ...]
 
 
 class ValueUses:
-    """What a group of expressions does with its values, collected from their trees."""
+    """The uses of values in a group of expressions, collected from their trees."""
 
     def __init__(self, names: Names, step: str, signal: str) -> None:
         self.names = names
@@ -268,7 +268,7 @@ class ValueUses:
                     self._note_comparison(left, op, right)
 
     def list_variables(self) -> Iterator[Variable]:
-        """Each value that can vary; values inside another one come after it."""
+        """Yield each value that can vary; values inside another one come after it."""
         for key in sorted(self.meanings, key=len):
             meaning = self.meanings[key]
             if len(key) == 1 and key[0] != "attempt":
@@ -357,7 +357,7 @@ class ValueUses:
 
 
 def place_values(values: Mapping[Key, Any]) -> dict[str, Any]:
-    """The values where they stand, by root: what is inside something absent is absent too."""
+    """Return nested values by root; what is inside an absent value is absent too."""
     roots: dict[str, Any] = {}
     for key in sorted(values, key=len):
         value = values[key]

@@ -1,4 +1,4 @@
-"""What a proof reports: findings with stable ids, and the worst case of a circuit."""
+"""Records of a proof: findings with stable ids, and the worst case of a circuit."""
 
 from typing import Any, Literal
 
@@ -8,7 +8,7 @@ Level = Literal["error", "warning", "note"]
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """One thing that is wrong or worth knowing, where it stands and what to write instead."""
+    """One fault or remark: its place, and what to write instead."""
 
     id: str
     level: Level
@@ -32,8 +32,8 @@ class Hop(msgspec.Struct, frozen=True):
 class WorstCase(msgspec.Struct, frozen=True):
     """The most dispatches one case can cost.
 
-    Exact means: some order of signals reaches it, if the values the guards read are free of each
-    other from step to step. Otherwise it is only known that no case can cost more.
+    Exact means that some order of signals reaches it, provided the values that guards read are
+    independent from step to step. Otherwise it is an upper bound.
     """
 
     dispatches: int
@@ -43,7 +43,7 @@ class WorstCase(msgspec.Struct, frozen=True):
 
 
 class VerifyReport(msgspec.Struct, frozen=True):
-    """All that was found about one circuit."""
+    """All findings about one circuit."""
 
     circuit: str
     version: int

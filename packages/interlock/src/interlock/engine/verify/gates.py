@@ -1,7 +1,7 @@
-"""Outside writes and the gates before them: does a human approve every write?
+"""Check the gates before outside writes: does a human approve every write?
 
-A gate counts only on its approving edges: rules that read what the human answered and are taken for
-no refusal. Such a rule stands at the gate, or at a later step and reads `answers.GATE`.
+A gate counts only on its approving edges: rules that read the human's answer and are taken for no
+refusal. Such a rule stands at the gate, or at a later step and reads `answers.GATE`.
 """
 
 import re
@@ -21,11 +21,11 @@ _REFUSAL = re.compile(
     r"(?:d|ed|led|ped)?(?![a-z])",
     re.IGNORECASE,
 )
-"""How a word begins that holds work back. Any other word may be a circuit's own way to approve."""
+"""Beginnings of words that hold work back. Any other word may be a circuit's way to approve."""
 _APPROVAL = re.compile(
     r"(?:is_?)?(?:accept|agree|allow|approv|confirm|go|ok|pass|proceed|ship|yes)", re.IGNORECASE
 )
-"""How the name of a field begins whose `true` approves."""
+"""Beginnings of the names of fields whose `true` approves."""
 
 
 def find_ungated_writes(proof: Proof) -> Iterator[Finding]:
@@ -65,7 +65,7 @@ def find_ungated_writes(proof: Proof) -> Iterator[Finding]:
 
 
 def is_answered_gate(proof: Proof, hop: Hop) -> bool:
-    """A human answered, and a rule of the table, not the last resort, took the answer."""
+    """Return True if a human answered, and a rule of the table other than `otherwise` took it."""
     step = proof.circuit.steps[hop.step]
     given = hop.signal in step.signals and hop.signal not in FAILURES
     return step.gate and given and hop.rule in proof.numbers
@@ -74,7 +74,7 @@ def is_answered_gate(proof: Proof, hop: Hop) -> bool:
 def _find_ways_around(
     proof: Proof, writes: list[str], is_closed: Callable[[Hop], bool]
 ) -> dict[str, tuple[Hop, ...]]:
-    """A shortest way to each write that can be reached by none of the closed moves."""
+    """Return a shortest path to each write that avoids all closed moves."""
     open_ways = {
         place: [way for way in leaving if not is_closed(way[0])]
         for place, leaving in proof.ways.items()
@@ -85,14 +85,14 @@ def _find_ways_around(
 
 
 class _Approvals:
-    """Which moves of a circuit a human has approved."""
+    """The moves of a circuit that a human has approved."""
 
     def __init__(self, proof: Proof) -> None:
         self.proof = proof
         self._takers: dict[tuple[str, str, Key], list[tuple[Any, set[str]]]] = {}
 
     def is_approving(self, hop: Hop) -> bool:
-        """The move is made for some answers of a gate, and for none that refuses."""
+        """Return True if the move is made for some answers of a gate, and for none that refuses."""
         if hop.rule not in self.proof.numbers:
             return False
         cell = self.proof.table.cells[hop.step, hop.signal]
@@ -101,7 +101,7 @@ class _Approvals:
         return any(self._tells_approval(cell, each, hop.rule) for each in self._list_read(cell))
 
     def explain(self, hop: Hop) -> str:
-        """For which answers a gate lets a case go on that it should hold."""
+        """Return the answers for which a gate passes a case that it should hold."""
         cell = self.proof.table.cells[hop.step, hop.signal]
         for variable in self._list_read(cell):
             taken = self._list_values(cell, variable, hop.rule)
@@ -111,12 +111,12 @@ class _Approvals:
         return "whatever the human answers"
 
     def _is_approved_by_word(self, hop: Hop) -> bool:
-        """Where the signals themselves are the answers."""
+        """Return True if the signals themselves are the answers, and this one does not refuse."""
         gate = self.proof.circuit.steps[hop.step]
         return len(gate.signals) > 1 and not _list_verdicts(gate) and not _REFUSAL.match(hop.signal)
 
     def _list_read(self, cell: Cell) -> Iterator[Variable]:
-        """The answers of gates that the rules of a cell read, as far as they can be a verdict."""
+        """Yield the gates' answers that the rules of a cell read and that can be a verdict."""
         steps = self.proof.circuit.steps
         for variable in cell.variables:
             root, *path = variable.key
@@ -132,7 +132,7 @@ class _Approvals:
         return not refused and 0 < len(taken) < len(variable.values)
 
     def _list_values(self, cell: Cell, variable: Variable, rule: str) -> list[Any]:
-        """The values for which a rule can be taken, whatever else is the case."""
+        """Return the values for which a rule can be taken in some situation."""
         place = (cell.step, cell.signal, variable.key)
         if place not in self._takers:
             self._takers[place] = [
@@ -148,7 +148,7 @@ class _Approvals:
 
 
 def _list_verdicts(gate: Step) -> list[str]:
-    """The fields in which a human says yes or no; none where the shape does not tell."""
+    """Return the fields in which a human says yes or no; empty if the shape does not tell."""
     return [
         name
         for name, shape in gate.shape.fields.items()
@@ -158,7 +158,7 @@ def _list_verdicts(gate: Step) -> list[str]:
 
 
 def is_refusal(field: str, value: Any) -> bool:
-    """Whether an answer with this value in this field holds work back. Nothing said is no yes."""
+    """Return True if this value in this field holds work back; silence does."""
     match value:
         case bool():
             return value == bool(_REFUSAL.match(field))

@@ -1,7 +1,7 @@
-"""What a name in an expression means at a step on a signal.
+"""Resolve names in expressions at a step on a signal.
 
-Thresholds, the fields of answers, and the roots that every expression can read; and whether the
-value is sure to be there.
+A name is a threshold, a field of an answer, or one of the roots that every expression can read; its
+meaning says whether the value is sure to be present.
 """
 
 import difflib
@@ -22,13 +22,13 @@ FAILURE_SHAPE = Shape(
     required=("reason",),
     closed=True,
 )
-"""What stands in for the answer when Interlock itself raised the signal."""
+"""The shape of the answer when Interlock itself raised the signal."""
 
 
 class Meaning(msgspec.Struct, frozen=True):
-    """Where a value stands (`key`), what it can be, and which parts of its path may be missing.
+    """The meaning of a name: its place (`key`), its shape, and the optional parts of its path.
 
-    `asked` says that it may only be missing if some guard takes the trouble to ask.
+    `asked` means that the value counts as optional only if some guard asks for it with has().
     """
 
     key: tuple[str, ...]
@@ -134,7 +134,7 @@ class Names:
 
     @cached_property
     def _added(self) -> dict[str, list[Any]]:
-        """What rules add to the context, by name."""
+        """Values that rules add to the context, by name."""
         found: dict[str, list[Any]] = {}
         for rule in self._rules:
             for name, value in rule.adds.items():
@@ -142,20 +142,20 @@ class Names:
         return found
 
     def _is_sure(self, step: str, root: str, name: str) -> bool:
-        """No way from the start comes here without passing what puts the value there."""
+        """Return True if every path from the start to this step sets the value."""
         return bool(self._sure.get(step, -1) >> self._bits[root, name] & 1)
 
     @cached_property
     def _bits(self) -> dict[tuple[str, str], int]:
-        """A bit for everything that a case can come to hold on its way."""
+        """A bit for every value that a case can collect on its way."""
         names = [("answers", step) for step in self.circuit.steps]
         names += [("context", name) for name in self._added]
         return {name: bit for bit, name in enumerate(names)}
 
     @cached_property
     def _sure(self) -> dict[str, int]:
-        """What is sure to be there at each step that can be reached, as a set of bits: of all ways
-        that lead to it, what each of them brings."""
+        """The values sure to be present at each reachable step, as bits: those that every path to
+        the step brings."""
         brings = {
             rule.id: sum(1 << self._bits["context", name] for name in rule.adds)
             for rule in self._rules
@@ -184,7 +184,7 @@ class Names:
 def walk_shape(
     shape: Shape | None, names: list[str]
 ) -> tuple[Shape | None, tuple[bool, ...], str | None]:
-    """The shape at the end of a path, which parts may be missing, and the first unknown name."""
+    """Return the shape at the end of a path, its optional parts, and the first unknown name."""
     optional: list[bool] = []
     for name in names:
         shapes = [] if shape is None else [shape, *shape.either]
@@ -204,7 +204,7 @@ def walk_shape(
 
 
 def suggest_name(name: str, known: Iterable[str]) -> str:
-    """What was probably meant, or what there is to choose from."""
+    """Return the name that was probably meant, or the names to choose from."""
     names = sorted(known)
     close = difflib.get_close_matches(name, names, 1)
     if close:

@@ -1,8 +1,8 @@
-"""A circuit under examination: its text, its table tried out, the ways through it, the worst case.
+"""Examine a circuit: its text, its tried-out table, the ways through it, and the worst case.
 
-The worst case is the most dispatches one case can cost. It is searched over situations, with loops
-counted and detours stacked as the engine does it; values are free: each time a step is visited, any
-region of values may come.
+The worst case is the most dispatches one case can cost. The search goes over situations and counts
+loops and stacks detours as the engine does; values are free: each visit of a step may meet any
+region of values.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -31,7 +31,7 @@ from interlock.engine.verify.routes import (
 
 
 class Proof:
-    """What the checks look at."""
+    """The data that all checks read."""
 
     def __init__(self, written: CircuitSource) -> None:
         self.written = written
@@ -44,7 +44,7 @@ class Proof:
 
     @cached_property
     def reached(self) -> SearchTree[StepState, Hop]:
-        """Every place that can be reached from the start, with a shortest way to it."""
+        """Every reachable place, with a shortest path to it."""
         return search([StepState(self.circuit.start)], self.ways)
 
     @cached_property
@@ -53,7 +53,7 @@ class Proof:
 
     @cached_property
     def known_names(self) -> dict[str, set[str]]:
-        """What each field of a rule may name."""
+        """The valid names for each field of a rule."""
         circuit = self.circuit
         spoken = {name for step in circuit.steps.values() for name in step.signals}
         return {
@@ -66,7 +66,7 @@ class Proof:
 
     @cached_property
     def outcomes(self) -> list[tuple[Cell, Region, CellOutcome]]:
-        """Everything that can happen anywhere: each region of each cell, and what comes of it."""
+        """Each region of each cell, with its outcome."""
         return [
             (cell, region, self.table.find_outcome(cell, region))
             for cell in self.table.cells.values()
@@ -79,7 +79,7 @@ class Proof:
             yield self.circuit.otherwise
 
     def locate_rule(self, rule: Rule, *inside: str) -> tuple[str | int, ...]:
-        """Where a rule, or a part of it, stands in the text."""
+        """Return the place of a rule, or of a part of it, in the text."""
         if rule.id not in self.numbers:
             return ("otherwise", *inside)
         return ("rules", self.numbers[rule.id], *inside)
@@ -114,12 +114,12 @@ Check = Callable[[Proof], Iterable[Finding]]
 
 
 def dump_path(path: Iterable[Hop]) -> list[dict[str, str]]:
-    """A path as plain data, for a counter-example."""
+    """Return a path as plain data, for a counter-example."""
     return [msgspec.to_builtins(hop) for hop in path]
 
 
 def format_path(path: Iterable[Hop]) -> str:
-    """A path in words: step -[rule]-> step."""
+    """Return a path in words: step -[rule]-> step."""
     text = ""
     for hop in path:
         text = text or hop.step
@@ -129,11 +129,11 @@ def format_path(path: Iterable[Hop]) -> str:
 
 MAX_SITUATIONS = 100_000
 MAX_COUNTS = 1_000_000
-"""Where loops can be counted in more ways than this, the situations are not even tried."""
+"""Above this number of ways to count loops, situations are not searched."""
 
 
 class Situation(NamedTuple):
-    """All of a case that decides how far it can still go."""
+    """Everything about a case that decides how far it can still go."""
 
     step: str
     counts: tuple[int, ...]
@@ -141,7 +141,7 @@ class Situation(NamedTuple):
 
 
 def find_worst_case(table: OutcomeTable) -> WorstCase:
-    """Search all situations; where there are too many or no end of them, max_steps is the limit."""
+    """Return the longest search result; if there are too many situations, max_steps."""
     circuit = table.circuit
     if circuit.start not in circuit.steps:
         return WorstCase(0, exact=False, reason="the circuit has no start")
@@ -166,7 +166,7 @@ def find_worst_case(table: OutcomeTable) -> WorstCase:
 
 
 class _Move(NamedTuple):
-    """A rule that can be taken at a step; for BACK, where it leads depends on the situation."""
+    """A rule that can be taken at a step; the target of BACK depends on the situation."""
 
     hop: Hop
     rule: Rule
@@ -203,7 +203,7 @@ class _Walker:
                 yield hop, after
 
     def _find_moves(self, step: str, is_spent: tuple[bool, ...]) -> list[_Move]:
-        """What can be taken at a step while these loops are spent, and on which signal."""
+        """Return the moves possible at a step while these loops are spent, by signal."""
         spent = frozenset(loop.name for loop in compress(self.loops, is_spent))
         found: dict[tuple[str, str], _Move] = {}
         for cell in self.table.find_cells(step):

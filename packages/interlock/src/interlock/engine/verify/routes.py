@@ -1,7 +1,7 @@
-"""The ways through a circuit: which moves its rules allow, with detours and the way back.
+"""Find the ways through a circuit: the moves its rules allow, with detours and the way back.
 
-Which guards can hold is handed in, as the rules that can be taken for a step and a signal. Below
-stand paths, cycles and longest ways in any directed graph with labelled edges.
+The caller supplies which rules can be taken for a step and a signal. The second half finds paths,
+cycles and longest paths in any directed graph with labelled edges.
 """
 
 from collections import deque
@@ -14,11 +14,11 @@ from interlock.engine.circuit import AGAIN, BACK, FAILURES, RATE_LIMIT, WRONG_RO
 from interlock.engine.verify.finding import Hop
 
 TakenRules = Callable[[str, str], Iterable[Rule]]
-"""The rules that can be taken at a step on a signal, the circuit's `otherwise` among them."""
+"""The rules that can be taken at a step on a signal, including the circuit's `otherwise`."""
 
 
 class StepState(msgspec.Struct, frozen=True, order=True):
-    """A step, and the step that the latest open detour goes back to ("" outside detours)."""
+    """A step, and the step the latest open detour returns to ("" outside detours)."""
 
     step: str
     top: str = ""
@@ -28,9 +28,9 @@ Ways = dict[StepState, list[tuple[Hop, StepState]]]
 
 
 def list_step_signals(circuit: Circuit, step: str) -> tuple[str, ...]:
-    """Every signal that can come at a step: the legal ones, and rarer failures that have a row.
+    """Return the signals that can come at a step: the legal ones, and rarer failures with a row.
 
-    A human neither crashes nor is rate-limited: rows for all steps do not mean gates there.
+    A human neither crashes nor is rate-limited, so rows for all steps do not apply to gates.
     """
     gate = circuit.steps[step].gate
     rare = [
@@ -44,7 +44,7 @@ def list_step_signals(circuit: Circuit, step: str) -> tuple[str, ...]:
 
 
 def allow_any_rule(circuit: Circuit) -> TakenRules:
-    """Every rule may be taken, whatever its guard says: the widest view of a circuit."""
+    """Allow every rule, whatever its guard says: the widest view of a circuit."""
 
     def taken(step: str, signal: str) -> Iterator[Rule]:
         yield from (rule for rule in circuit.find_rules(step, signal) if rule.to is not None)
@@ -55,7 +55,7 @@ def allow_any_rule(circuit: Circuit) -> TakenRules:
 
 
 def find_routes(circuit: Circuit, taken: TakenRules) -> Ways:
-    """All moves from every place that can be reached; steps without a way in come last."""
+    """Return all moves from every reachable place; steps without a way in come last."""
     found: Ways = {}
     places: dict[str, list[StepState]] = {}
     back: list[tuple[Hop, StepState]] = []
@@ -75,14 +75,14 @@ def find_routes(circuit: Circuit, taken: TakenRules) -> Ways:
                 found[place].append((hop, target))
                 if hop.to in circuit.steps:
                     waiting.append(target)
-    # A detour goes back to a place that was looked at when it was left, so none is new.
+    # A detour returns to a place that was visited when it was left, so none is new.
     for hop, place in back:
         found[place] += [(hop, origin) for origin in places[place.top]]
     return found
 
 
 def resolve_target(rule: Rule, step: str, top: str) -> str:
-    """Where a rule leads from a step; "" for BACK where no detour is open."""
+    """Return the target of a rule at a step; "" for BACK where no detour is open."""
     if rule.to == AGAIN:
         return step
     return top if rule.to == BACK else str(rule.to)
@@ -102,11 +102,11 @@ Edges = Mapping[Node, Iterable[tuple[Label, Node]]]
 
 
 SearchTree = dict[Node, tuple[Node, Label] | None]
-"""Every node that a search reached, with the edge it came by; None for where it started."""
+"""Every node that a search reached, with the edge it came by; None for its starts."""
 
 
 def search(starts: Iterable[Node], edges: Edges[Node, Label]) -> "SearchTree[Node, Label]":
-    """Breadth first, so that the way back through the tree is a shortest one."""
+    """Search breadth first, so that the path back through the tree is a shortest one."""
     found: SearchTree[Node, Label] = dict.fromkeys(starts)
     waiting = deque(found)
     while waiting:
@@ -119,7 +119,7 @@ def search(starts: Iterable[Node], edges: Edges[Node, Label]) -> "SearchTree[Nod
 
 
 def trace_path(tree: "SearchTree[Node, Label]", node: Node) -> tuple[Label, ...]:
-    """The labels along the way by which the search came to a node."""
+    """Return the labels along the path by which the search reached a node."""
     path: list[Label] = []
     while (edge := tree[node]) is not None:
         node, label = edge
@@ -128,7 +128,7 @@ def trace_path(tree: "SearchTree[Node, Label]", node: Node) -> tuple[Label, ...]
 
 
 def find_sources(edges: Edges[Node, Label], targets: Iterable[Node]) -> set[Node]:
-    """Every node from which one of the targets can be reached, the targets included."""
+    """Return every node that can reach one of the targets, including the targets."""
     backward: dict[Node, list[tuple[None, Node]]] = {}
     for node, leaving in edges.items():
         for _, target in leaving:
@@ -137,7 +137,7 @@ def find_sources(edges: Edges[Node, Label], targets: Iterable[Node]) -> set[Node
 
 
 def find_cycles(edges: Edges[Node, Label]) -> list[tuple[Label, ...]]:
-    """A shortest cycle of every knot of nodes that can all reach each other."""
+    """Return a shortest cycle of every strongly connected component."""
     found: list[tuple[Label, ...]] = []
     for first, *others in _find_knots(edges):
         knot = {first, *others}
@@ -151,9 +151,11 @@ def find_cycles(edges: Edges[Node, Label]) -> list[tuple[Label, ...]]:
 
 
 def _find_knots(edges: Edges[Node, Label]) -> Iterator[list[Node]]:
-    """Strongly connected components, by Tarjan's algorithm without recursion. A node's `low` is the
-    earliest node on the stack that it is known to reach; one that reaches none before itself closes
-    a knot, which is what lies above it on the stack."""
+    """Yield strongly connected components, by Tarjan's algorithm without recursion.
+
+    A node's `low` is the earliest node on the stack that it is known to reach; a node that reaches
+    none before itself closes a component: the nodes above it on the stack.
+    """
     low: dict[Node, int] = {}
     stack: dict[Node, None] = {}
     for root in edges:
@@ -181,7 +183,7 @@ def _find_knots(edges: Edges[Node, Label]) -> Iterator[list[Node]]:
 
 
 class LongestPath(msgspec.Struct, Generic[Label], frozen=True):
-    """The labels along a longest way, or why none was found."""
+    """The labels along a longest path, or the reason none was found."""
 
     path: tuple[Label, ...] = ()
     problem: str = ""
@@ -192,7 +194,7 @@ def find_longest_path(
     leaving: Callable[[Node], Iterable[tuple[Label, Node]]],
     cap: int,
 ) -> LongestPath[Label]:
-    """A longest way from start, looking at no more than `cap` nodes; each node once."""
+    """Return a longest path from start, examining at most `cap` nodes, each once."""
     best: _Best[Node, Label] = {}
     open_nodes: dict[Node, list[tuple[Label, Node]]] = {start: list(leaving(start))}
     trail = [(start, iter(open_nodes[start]))]

@@ -1,8 +1,8 @@
-"""The skill pack: what an agent reads to speak these protocols, made from the catalogue.
+"""Render the skill pack, which teaches agents these protocols, from the catalogue.
 
-The prose lies in the Markdown files of this folder. Gives paths and texts; `interlock init` writes
-them. Also the rules and forms of one role, for a prompt. Every form is shown indented: an agent
-that repeats a skill or a prompt must not say a signal by that.
+The prose lies in the Markdown files of this folder. This module returns paths and texts; `interlock
+init` writes them. It also renders one role's rules and forms for a prompt. Every form is indented:
+an agent that repeats a skill or a prompt must not send a signal by doing so.
 """
 
 import re
@@ -49,12 +49,12 @@ _VERDICT_RULE: Final = (
 
 @cache
 def _read_text(name: str) -> str:
-    """A text beside this module."""
+    """Return a text beside this module."""
     return files(__name__).joinpath(name).read_text(encoding="utf-8")
 
 
 def render_signal_block(role: str, *, task_id: str | None = None, nonce: str | None = None) -> str:
-    """The rules and forms for one role: a text role of seed 002, or `session` for seed 004."""
+    """Return the rules and forms for a role: a text role of seed 002, or `session` for seed 004."""
     legal = list_role_signals(role)
     if legal:
         return _render_text_block(legal, task_id, nonce)
@@ -132,7 +132,7 @@ _STAMP: Final = re.compile(r"^interlock-skill-version: (\d{1,9}(?:\.\d{1,9}){0,3
 
 
 def render_skill_files(agent: Agent, version: str) -> dict[str, str]:
-    """Every file of the skill by its path in the project."""
+    """Return every file of the skill by its path in the project."""
     folder = f"{FOLDERS[agent]}/{SKILL_NAME}"
     texts = {
         "SKILL.md": _render_overview(agent, version),
@@ -144,13 +144,13 @@ def render_skill_files(agent: Agent, version: str) -> dict[str, str]:
 
 
 def render_managed_block(folders: Iterable[str]) -> str:
-    """What stands between the markers in AGENTS.md, naming the folders that hold the skill."""
+    """Return the managed block for AGENTS.md, naming the folders that hold the skill."""
     places = ", ".join(f"`{folder}/{SKILL_NAME}/SKILL.md`" for folder in folders)
     return f"{BEGIN}\n{_read_text('instructions.md').replace('@PLACES@', places).strip()}\n{END}"
 
 
 def insert_block(text: str, block: str) -> str | None:
-    """The text with the block put in, in the place of an older one; None if markers are damaged."""
+    """Return the text with the block inserted or replaced; None if its markers are damaged."""
     if text.count(BEGIN) != text.count(END) or text.count(BEGIN) > 1:
         return None
     newline = "\r\n" if "\r\n" in text else "\n"
@@ -164,7 +164,7 @@ def insert_block(text: str, block: str) -> str | None:
 
 
 def read_version(text: str) -> tuple[int, ...] | None:
-    """The version that wrote a skill, or None if it does not say."""
+    """Return the version that wrote a skill, or None if it does not say."""
     found = _STAMP.search(text[:10_000])
     return parse_version(found[1]) if found else None
 
@@ -183,7 +183,7 @@ def _render_overview(agent: Agent, version: str) -> str:
 
 
 def _render_files() -> str:
-    """The examples are what the encoders write."""
+    """Return the page on files, with examples made by the encoders."""
     signal = encode_signal(EXAMPLE_SIGNAL).decode()
     artifact = encode_artifact(EXAMPLE_ARTIFACT).decode()
     worker = render_worker_prompt(
@@ -202,7 +202,7 @@ def _render_files() -> str:
 
 
 def _render_text_signals() -> str:
-    """The rules once, then each role's forms under its own heading."""
+    """Return the rules once, then each role's forms under its own heading."""
     parts = [
         f"## If you are the {role}\n\n{_cut_forms(render_signal_block(role))}" for role in WORKING
     ]

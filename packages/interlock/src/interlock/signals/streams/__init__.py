@@ -1,7 +1,7 @@
-"""An agent CLI's JSON lines, as typed events and one final message.
+"""Decode an agent CLI's JSON lines into typed events and one final message.
 
 `StreamReader` hides lines, chunks, damage, and which message is the last word of a turn that ended
-by itself. It knows no process: a carrier feeds it and says when it stopped the agent itself.
+by itself. It knows no process: a carrier feeds it and reports when it stopped the agent itself.
 """
 
 from typing import Final, Literal, Protocol
@@ -27,8 +27,7 @@ from interlock.signals.streams.others import (
 
 
 class PlainDecoder:
-    """An agent that prints text and nothing else: every line is a word of it, and none is the last;
-    only the process says when it is over."""
+    """An agent that prints plain text: every line is its word, and only the exit ends it."""
 
     def decode(self, line: str) -> list[StreamEvent]:
         return [AssistantText(line, "text")]
@@ -62,7 +61,7 @@ FORMATS: Final[dict[str, type[Decoder]]] = {
 
 
 class StreamReader:
-    """Reads one process. `final_message` is None unless the last turn ended by itself."""
+    """Read one process. `final_message` is None unless the last turn ended by itself."""
 
     def __init__(self, stream_format: StreamFormat) -> None:
         self._decoder = FORMATS[stream_format]()
@@ -77,12 +76,12 @@ class StreamReader:
 
     @property
     def end(self) -> TurnEnd | None:
-        """The last end of a turn that nothing came after."""
+        """The last end of a turn, if nothing came after it."""
         return self._end
 
     @property
     def why_missing(self) -> str:
-        """Why there is no final message, for the refusal."""
+        """The reason there is no final message, for the refusal."""
         if self.final_message is not None:
             return ""
         if self._end and self._end.reason:
@@ -99,7 +98,7 @@ class StreamReader:
         return [event for line in lines for event in self._read_line(line)]
 
     def close(self, ended_by_itself: bool) -> list[StreamEvent]:
-        """The stream is over; a line without its newline counts only after a proper end."""
+        """End the stream; a line without its newline counts only after a proper end."""
         rest, self._rest = "".join(self._rest), []
         if not rest.strip():
             return []
@@ -109,7 +108,7 @@ class StreamReader:
         return [BadLine("the stream ended in the middle of this line", rest[:500], self._count)]
 
     def stop(self) -> None:
-        """We end the agent now: nothing it says from here on counts."""
+        """Note that we end the agent now: nothing it says from here on counts."""
         self._stopped = True
 
     def _read_line(self, line: str) -> list[StreamEvent]:
@@ -142,7 +141,7 @@ class StreamReader:
 
 
 def _is_continuation(event: StreamEvent) -> bool:
-    """Whether the agent goes on after a result: then that result was not its last word."""
+    """Return True if the agent continues after a result, which then was not its last word."""
     if isinstance(event, StreamError):
         return not event.passing
     if isinstance(event, OtherEvent):

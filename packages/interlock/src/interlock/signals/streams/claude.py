@@ -1,8 +1,7 @@
-"""Claude Code's `--output-format stream-json`, and Cursor's, which took over Claude's shapes.
+"""Decode Claude Code's `--output-format stream-json`, and Cursor's, which has the same shapes.
 
-Hides two traps. Claude: which `result` is a success, for the subtype alone does not say so. Cursor:
-its `result` repeats every word of the session, so the final message is what came after the last
-tool.
+Hides two traps. Claude: the subtype alone does not say whether a `result` is a success. Cursor: its
+`result` repeats every word of the session, so the final message is the text after the last tool.
 """
 
 from typing import Any, ClassVar, Final, Literal
@@ -101,7 +100,7 @@ _LIMITED: Final = (429, 529)
 
 
 class ClaudeDecoder(StreamDecoder):
-    """There is nothing to remember between Claude's lines."""
+    """Decode Claude's lines; nothing needs to be remembered between them."""
 
     record = ClaudeEvent
 
@@ -135,7 +134,7 @@ class ClaudeDecoder(StreamDecoder):
         return found
 
     def _read_result(self, event: ClaudeEvent) -> list[StreamEvent]:
-        """The end, and before it what it does not tell by itself."""
+        """Return the end of the turn, after the notices that it does not contain."""
         denials = convert_fitting(event.permission_denials, _Denial)
         denied = [AgentNotice("denied", denial.tool_name) for denial in denials]
         end = _judge_result(event)
@@ -186,7 +185,7 @@ def _list_blocks(event: ClaudeEvent) -> list[_Block]:
 
 
 def _join_content(content: object) -> str:
-    """A tool's content is a string, or a list of blocks with text in them."""
+    """Return the text of a tool's content: a string, or a list of blocks with text in them."""
     if isinstance(content, list):
         return "\n".join(map(_join_content, content))
     if isinstance(content, dict):
@@ -209,7 +208,7 @@ def _judge_result(event: ClaudeEvent) -> TurnEnd:
 
 
 def _read_usage(event: ClaudeEvent) -> list[UsageReported]:
-    """Tokens read from a cache are left out: they cost next to nothing and are most of all."""
+    """Return the tokens and money spent, without cached tokens, which cost next to nothing."""
     bills = convert_fitting(event.modelUsage, _Bill)
     usage = convert_or_none(event.usage, _Usage) if not bills else None
     parts = [
@@ -231,7 +230,7 @@ class CursorEvent(msgspec.Struct):
 
 
 class CursorDecoder(StreamDecoder):
-    """Remembers what was said since the last tool."""
+    """Decode Cursor's lines, and remember the words since the last tool."""
 
     record = CursorEvent
 

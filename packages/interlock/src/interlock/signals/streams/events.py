@@ -1,4 +1,4 @@
-"""What an agent CLI reports while it works, whichever CLI it is, and the base of their decoders.
+"""Events that agent CLIs report while they work, and the base of their decoders.
 
 A coordinator needs only the events here. Each CLI's own JSON is hidden in a decoder: a table from
 its event types to handlers, and what must be remembered between lines.
@@ -24,7 +24,7 @@ class AssistantText(msgspec.Struct, frozen=True, tag=True):
     message_id: str = ""
     by_subagent: bool = False
     is_delta: bool = False
-    """The next words of the message follow directly, also in the middle of a line."""
+    """The message's next words follow directly, even in the middle of a line."""
 
 
 class ToolStarted(msgspec.Struct, frozen=True, tag=True):
@@ -35,7 +35,7 @@ class ToolStarted(msgspec.Struct, frozen=True, tag=True):
 
 
 class ToolResult(msgspec.Struct, frozen=True, tag=True):
-    """What a tool printed. It never counts as the agent's words."""
+    """A tool's output. It never counts as the agent's words."""
 
     text: str
     is_error: bool = False
@@ -56,7 +56,7 @@ class StreamError(msgspec.Struct, frozen=True, tag=True):
 
 
 class RateLimit(msgspec.Struct, frozen=True, tag=True):
-    """A limit is near or was hit; `resets_at` is in epoch seconds where it is told."""
+    """A limit is near or was hit; `resets_at` is in epoch seconds, if the CLI reports it."""
 
     status: Literal["warning", "rejected"]
     resets_at: int | None = None
@@ -64,7 +64,7 @@ class RateLimit(msgspec.Struct, frozen=True, tag=True):
 
 
 class UsageReported(msgspec.Struct, frozen=True, tag="Spent"):
-    """What it cost so far. `of_session` counts the runs before a resume too."""
+    """The cost so far. `of_session` includes the runs before a resume."""
 
     tokens: int = 0
     money: float = 0.0
@@ -72,8 +72,8 @@ class UsageReported(msgspec.Struct, frozen=True, tag="Spent"):
 
 
 class AgentNotice(msgspec.Struct, frozen=True, tag="Notice"):
-    """Something that a good end does not tell: a tool that was not allowed, a server that is not
-    there, work that was stopped, a question that nobody answers."""
+    """A fact that a good end hides: a denied tool, a missing server, stopped work, or a
+    question."""
 
     kind: Literal["denied", "server-missing", "work-stopped", "asks"]
     text: str
@@ -82,7 +82,7 @@ class AgentNotice(msgspec.Struct, frozen=True, tag="Notice"):
 class TurnEnd(msgspec.Struct, frozen=True, tag=True):
     """The turn is over. Only one that ended by itself has a final message.
 
-    The rest is what the CLI says of it: its own name for the end, whether it calls it an error,
+    The other fields are the CLI's own report: its name for the end, whether it calls it an error,
     how many turns it took, and whether work was left open.
     """
 
@@ -96,13 +96,13 @@ class TurnEnd(msgspec.Struct, frozen=True, tag=True):
 
 
 class OtherEvent(msgspec.Struct, frozen=True, tag=True):
-    """An event that changes nothing here, by its name."""
+    """An event without an effect here, by its name."""
 
     name: str
 
 
 class BadLine(msgspec.Struct, frozen=True, tag=True):
-    """A line that is no event of the CLI, kept with the reason."""
+    """A line that is not an event of the CLI, with the reason."""
 
     sentence: str
     text: str
@@ -129,10 +129,10 @@ Record = TypeVar("Record")
 
 
 def convert_or_none(value: Any, kind: type[Record]) -> Record | None:
-    """The value as that kind of record; None if it is not one.
+    """Return the value as that kind of record; None if it does not fit.
 
-    For parts that may change their shape without notice: a bill or a list of servers that looks
-    different tomorrow must not cost us the result it stands in.
+    For parts that may change their shape without notice: a changed bill or list of servers must not
+    cost us the result it stands in.
     """
     try:
         return msgspec.convert(value, kind, strict=False)
@@ -141,7 +141,7 @@ def convert_or_none(value: Any, kind: type[Record]) -> Record | None:
 
 
 def convert_fitting(values: Any, kind: type[Record]) -> list[Record]:
-    """The values of a list or an object that fit."""
+    """Return the values of a list or an object that fit."""
     items = values.values() if isinstance(values, dict) else values
     found = (
         convert_or_none(item, kind) for item in (items if isinstance(values, list | dict) else ())
@@ -150,24 +150,24 @@ def convert_fitting(values: Any, kind: type[Record]) -> list[Record]:
 
 
 def get_key(value: Any, key: str) -> Any:
-    """What an object holds under the key; None if it is no object."""
+    """Return the value of an object's key; None if it is not an object."""
     return value.get(key) if isinstance(value, dict) else None
 
 
 class StreamDecoder:
-    """Decodes the JSON lines of one CLI, one at a time.
+    """Decode the JSON lines of one CLI, one at a time.
 
-    A subclass gives the record a line is read into (only the fields that matter, all others are
+    A subclass provides the record a line is read into (only the fields that matter, all others are
     ignored) and a table of handlers by event type; a type may end with `*`. A handler returns None
-    for an event it has no use for.
+    for an event it does not use.
     """
 
     record: ClassVar[type[msgspec.Struct]]
     handlers: ClassVar[Mapping[str, Callable[[Any, Any], list[StreamEvent] | None]]]
     limit_words: ClassVar[re.Pattern[str]]
-    """What an error says when a rate limit was hit."""
+    """The words of an error after a hit rate limit."""
     denial_words: ClassVar[re.Pattern[str]]
-    """What a tool's error says when nobody allowed it."""
+    """The words of a tool's error when permission was denied."""
     _json: ClassVar[msgspec.json.Decoder[Any]]
 
     def __init_subclass__(cls) -> None:
@@ -182,7 +182,7 @@ class StreamDecoder:
         return self.decode_other(event, line) if found is None else found
 
     def decode_other(self, event: Any, line: str) -> list[StreamEvent]:
-        """An event without a handler."""
+        """Return an event without a handler."""
         return [OtherEvent(event.type)]
 
     def _find_by_prefix(self, name: str) -> Callable[[Any, Any], list[StreamEvent] | None] | None:
@@ -190,13 +190,13 @@ class StreamDecoder:
         return next((found for prefix, found in prefixes if name.startswith(prefix)), None)
 
     def report_tool(self, result: ToolResult, error: object, denied: str) -> list[StreamEvent]:
-        """A tool's result, and `denied` where its error says that nobody allowed it."""
+        """Return a tool's result, and a notice if its error says that permission was denied."""
         if isinstance(error, str) and self.denial_words.search(error):
             return [result, AgentNotice("denied", denied)]
         return [result]
 
     def report_failure(self, name: str, message: str, reason: str) -> list[StreamEvent]:
-        """The end of a turn that failed, after the rate limit that its message may tell of."""
+        """Return the end of a failed turn, after the rate limit that its message may report."""
         end = TurnEnd(False, None, reason, name, is_error=True)
         limited = self.limit_words.search(message)
         return [RateLimit("rejected", None, message), end] if limited else [end]

@@ -1,7 +1,7 @@
-"""The streams of Codex, GitHub Copilot, Gemini and OpenCode: one JSON event per line.
+"""Decode the streams of Codex, GitHub Copilot, Gemini and OpenCode: one JSON event per line.
 
-Each CLI is a record of the fields that matter and a decoder with its table of events. What is
-hidden is how each tells its final message and its end, which is where they differ most.
+Each CLI has a record of the fields that matter and a decoder with its table of events. They differ
+most in how they report their final message and their end.
 """
 
 import re
@@ -60,8 +60,11 @@ class CodexEvent(msgspec.Struct):
 
 
 class CodexDecoder(StreamDecoder):
-    """Codex, `exec --json`. Remembers, within a turn, the last message and the work that is still
-    open: what is left open at the end of a turn was killed."""
+    """Decode Codex, `exec --json`.
+
+    Remembers, within a turn, the last message and the work that is still open: work left open at
+    the end of a turn was killed.
+    """
 
     record = CodexEvent
     limit_words = re.compile(r"usage limit|\b429\b|rate limit", re.IGNORECASE)
@@ -159,9 +162,11 @@ class CopilotEvent(msgspec.Struct, rename="camel"):
 
 
 class CopilotDecoder(StreamDecoder):
-    """GitHub Copilot, `--output-format json`. Remembers the last message that asked for no tool,
-    which is the final one, and what went wrong after it: `result` says exit code 0 also after an
-    abort. The session is named only there."""
+    """Decode GitHub Copilot, `--output-format json`.
+
+    Remembers the last message that asked for no tool, which is the final one, and any error after
+    it: `result` has exit code 0 even after an abort. Only `result` names the session.
+    """
 
     record = CopilotEvent
     _LIMITED: Final = (429, 529)
@@ -272,8 +277,11 @@ class GeminiEvent(msgspec.Struct):
 
 
 class GeminiDecoder(StreamDecoder):
-    """Gemini, `--output-format stream-json`. A message comes in pieces, and the words before a tool
-    are not the final ones; an `error` event is a warning unless the result says so."""
+    """Decode Gemini, `--output-format stream-json`.
+
+    A message comes in pieces, and the words before a tool are not final; an `error` event is a
+    warning unless the result agrees.
+    """
 
     record = GeminiEvent
     limit_words = re.compile(r"quota|\b429\b|rate.?limit|RESOURCE_EXHAUSTED", re.IGNORECASE)
@@ -286,7 +294,7 @@ class GeminiDecoder(StreamDecoder):
         self._message = 0
 
     def _take_words(self) -> str:
-        """What was said since the last tool; the next words belong to another message."""
+        """Return the words since the last tool; the next words start another message."""
         text, self._words = "".join(self._words), []
         self._message += 1
         return text
@@ -371,10 +379,13 @@ class OpencodeEvent(msgspec.Struct, rename={"session_id": "sessionID"}):
 
 
 class OpencodeDecoder(StreamDecoder):
-    """OpenCode, `run --format json`. Remembers the session, the words of the present step, and what
-    all steps cost. There is no terminal event: the last step finishes with `stop`, and one that
-    finishes with `tool-calls` is followed by another, or by nothing if a permission was refused.
-    Tools are told of only when they are over."""
+    """Decode OpenCode, `run --format json`.
+
+    Remembers the session, the words of the current step, and the cost of all steps. There is no
+    terminal event: the last step finishes with `stop`; one that finishes with `tool-calls` is
+    followed by another, or by nothing if a permission was refused. Tools are reported only when
+    they are over.
+    """
 
     record = OpencodeEvent
     limit_words = re.compile(

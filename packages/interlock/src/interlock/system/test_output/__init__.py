@@ -1,4 +1,4 @@
-"""What test runners and CI systems print: counts, and the names and messages of failed tests."""
+"""Read what test runners and CI systems print: counts, and the names of failed tests."""
 
 from typing import ClassVar
 
@@ -6,7 +6,7 @@ import msgspec
 
 
 class TestCounts(msgspec.Struct, frozen=True, kw_only=True):
-    """How many tests there were, and how they went."""
+    """The number of tests, of failed and of skipped ones."""
 
     __test__: ClassVar = False  # pytest takes it for a class of tests
 
@@ -16,13 +16,13 @@ class TestCounts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FailedTest(msgspec.Struct, frozen=True, kw_only=True):
-    """A test that failed, as a console log names it."""
+    """A failed test as a console log names it."""
 
     id: str
     test_name: str = ""
     class_name: str = ""
     type: str = ""
-    """The exception's or the assertion's type."""
+    """The type of the exception or assertion."""
     message: str = ""
     stack: str = ""
     file: str = ""

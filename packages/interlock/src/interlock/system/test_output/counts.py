@@ -1,9 +1,9 @@
-"""Lines of a CI console without colours, clocks and level prefixes, and the counts in them.
+"""Strip colours, clocks and levels from lines of a CI console, and read their counts.
 
-The table `ROWS` holds the summary lines of test frameworks: to know one more is one more row. A
-row names its numbers, or leaves it to the words beside them. Where no known tool counts, a line
-that consists of nothing but counts of tests is taken for a summary. Long lines are cut, so that a
-log without line ends takes no more memory than any other.
+The table `ROWS` holds the summary lines of test frameworks; supporting another one is one more row.
+A row names its numbers, or leaves that to the words beside them. Where no known tool counts, a line
+of nothing but counts counts as a summary. Long lines are cut, so that a log without line ends needs
+no more memory than any other.
 """
 
 import re
@@ -46,7 +46,7 @@ _NOT_TESTS = re.compile(
 
 
 def parse_counts(line: str) -> TestCounts:
-    """The counts in a line that is known to hold some: `3 failed, 5 passed` or `Failed: 3`."""
+    """Return the counts in a summary line: `3 failed, 5 passed` or `Failed: 3`."""
     pairs = [(word, number) for number, word in _NUMBER_FIRST.findall(line)]
     if not any(word.lower() in _MEANING for word, _ in pairs):
         pairs = _WORD_FIRST.findall(line)
@@ -62,7 +62,7 @@ def parse_counts(line: str) -> TestCounts:
 
 
 def add_counts(tallies: Iterable[TestCounts]) -> TestCounts:
-    """All of them together."""
+    """Return the sum of all counts."""
     tests = failed = skipped = 0
     for tally in tallies:
         tests, failed, skipped = tests + tally.tests, failed + tally.failed, skipped + tally.skipped
@@ -70,19 +70,19 @@ def add_counts(tallies: Iterable[TestCounts]) -> TestCounts:
 
 
 class CountPattern(msgspec.Struct, frozen=True):
-    """One form of summary line. Of the rows of one tool, the highest rank that occurs counts."""
+    """One form of summary line. Among the rows of one tool, the highest rank that occurs wins."""
 
     tool: str
     rank: int
     line: re.Pattern[str]
     running: bool = False
-    """The line counts everything so far; others are added up."""
+    """The line counts everything so far; other lines are added up."""
     outcome: bool = False
-    """Another line says how many there were; this one only how they went."""
+    """The line only says how tests ended; another says how many there were."""
     part: bool = False
-    """It ends a class of tests, and not a run of them."""
+    """The line ends a class of tests, not a run."""
     lists: bool = False
-    """Below it stand the failed tests once more."""
+    """The failed tests are listed again below the line."""
 
 
 def _row(tool: str, rank: int, line: str, **flags: bool) -> CountPattern:
@@ -192,38 +192,27 @@ ROWS = (
 
 
 def unite_patterns(patterns: Iterable[re.Pattern[str]]) -> re.Pattern[str]:
-    """One pattern for all of them: which fits first, its last group's number says. To try them one
-    by one takes ten times as long."""
+    """Return one pattern for all, whose last group's number tells which fits first.
+
+    Trying them one by one takes ten times as long.
+    """
     plain = (re.sub(r"\(\?P<\w+>", "(?:", each.pattern) for each in patterns)
     return re.compile("|".join(f"(?P<row{at}>{text})" for at, text in enumerate(plain)))
 
 
 def find_first_row(united: re.Pattern[str], line: str) -> int | None:
-    """The number of the first pattern that fits; None if none does."""
+    """Return the number of the first pattern that fits; None if none does."""
     found = united.match(line)
     return int(found.lastgroup[3:]) if found and found.lastgroup else None
 
 
-_GO_TEST = next(row for row in ROWS if row.tool == "go" and "PASS" in row.line.groupindex)
 _ANY_ROW = unite_patterns(row.line for row in ROWS)
 _HIGHEST = {row.tool: row.rank for row in sorted(ROWS, key=lambda row: row.rank)}
-_STEMS = (
-    *(
-        "est",
-        "ail",
-        "FAIL",
-        "ass",
-        "PASS",
-        "kip",
-        "SKIP",
-        "otal",
-        "TOTAL",
-        "run",
-        "Ran: ",
-        "xecuted",
-    ),
-    *("xample", "pec", "cenario", "pending", "ok ", "OK (", "# ", "\u2139", "rror", "ERROR"),
-)
+_STEM_WORDS = """
+est ail FAIL ass PASS kip SKIP otal TOTAL run xecuted xample pec cenario pending rror ERROR
+Ran: \u2139
+"""
+_STEMS = (*_STEM_WORDS.split(), "ok ", "OK (", "# ")
 _HINT = re.compile(
     r"\d (?:tests?|failed|passed|skipped|errors?|passing|failing|pending|flaky|examples?|specs?"
     r"|runs|total|scenarios?|out of|of)\b|=\d|--- |Tests: |^(?:not )?ok \d"
@@ -233,14 +222,15 @@ _HINT = re.compile(
 
 
 def may_count(line: str) -> bool:
-    """Whether a line is worth the table."""
+    """Return True if a line is worth matching against the table."""
     if len(line) > 1_000 or not any(map(line.__contains__, _STEMS)):
         return False
     return _HINT.search(line) is not None
 
 
 def read_run(line: str) -> tuple[str, TestCounts] | None:
-    """The tool that ends a run of tests with this line, and its counts; None if no tool does."""
+    """Return the tool that ends a run of tests with this line, and its counts; None if none
+    does."""
     first = find_first_row(_ANY_ROW, line) if may_count(line) else None
     row = ROWS[first] if first is not None else None
     found = row.line.match(line) if row else None
@@ -250,15 +240,15 @@ def read_run(line: str) -> tuple[str, TestCounts] | None:
 
 
 class CountReader:
-    """Summary lines in, one tally out."""
+    """Add up the counts of summary lines."""
 
     def __init__(self) -> None:
         self._sums: dict[tuple[str, int], TestCounts] = {}
         self._unlisted = TestCounts()
-        """Of tools that the table does not list."""
+        """Counts of tools that the table does not list."""
 
     def add_line(self, line: str) -> bool:
-        """Whether `line`, bare, is a summary line that ends a run of tests."""
+        """Count a bare line; return True if it is a summary that ends a run of tests."""
         if not may_count(line):
             return False
         first = find_first_row(_ANY_ROW, line)
@@ -280,11 +270,11 @@ class CountReader:
         self._sums[key] = add_counts((before, tally))
 
     def has_counts(self, tool: str) -> bool:
-        """Whether some line says how many tests of this tool there were."""
+        """Return True if some line counted the tests of this tool."""
         return any(tool == counted_tool for counted_tool, _ in self._sums)
 
     def compute_total(self) -> TestCounts:
-        """All tools together, each by its best kind of line."""
+        """Return the sum over all tools, each by its best kind of line."""
         best: dict[str, TestCounts] = {}
         for (tool, _), tally in sorted(self._sums.items()):
             before = best.get(tool, TestCounts())
@@ -305,14 +295,14 @@ def _parse_tally(found: re.Match[str], line: str) -> TestCounts:
 
 
 LINE_LIMIT = 65_536
-"""Of a longer line only the beginning is read."""
+"""Bytes that are read of a line."""
 
 _CLOCK = re.compile(
     r"\ufeff?(?:[^\t\n]{1,200}\t[^\t\n]{1,200}\t)?\ufeff?\[?\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d"
     r"(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?\]?[ ]?|\[?\d\d:\d\d:\d\d(?:\.\d{1,6})?\]?[ ]{1,2}"
 )
 _SECONDS = re.compile(r"#\d{1,4} \d{1,6}\.\d{1,3} ")
-"""A step of a container's build, and the seconds since it began."""
+"""A container's build step, and the seconds since it began."""
 _MOST_CLOCKS = 2
 _LEVELS = re.compile(
     r"(?:[ ]{0,8}\[(?:info|error|warn|warning|debug|junit|testng|exec|java|scalatest)\][ ]?){1,3}",
@@ -321,16 +311,16 @@ _LEVELS = re.compile(
 
 
 MOST_SHAPES = 50_000
-"""A log says the same over and over: that many kinds of lines are worth remembering."""
+"""Kinds of lines to remember: a log repeats the same few over and over."""
 
 
 def compute_shape(line: str) -> bytes:
-    """Alike for lines that differ in their numbers only. Bytes: eight times as fast as text."""
+    """Return the line without digits, as bytes, which is eight times as fast as text."""
     return line.encode("utf-8", "surrogatepass").translate(None, b"0123456789")
 
 
 def strip_clock(line: str) -> str:
-    """A plain line without the times that a CI server and what runs in it put before it."""
+    """Return a plain line without the times that a CI server and its tools put before it."""
     for _ in range(_MOST_CLOCKS):
         found = _CLOCK.match(line)
         if not found:
@@ -341,7 +331,7 @@ def strip_clock(line: str) -> str:
 
 
 def count_clocks(line: str) -> int:
-    """How many times stand before a plain line."""
+    """Return the number of times that stand before a plain line."""
     at = 0
     for count in range(_MOST_CLOCKS):
         found = _CLOCK.match(line, at)
@@ -352,15 +342,14 @@ def count_clocks(line: str) -> int:
 
 
 def strip_console(line: str) -> str:
-    """What the tool itself wrote: no colours, no clock, no level, no blanks at the end."""
+    """Return what the tool itself wrote: no colours, clock, level or trailing blanks."""
     line = strip_clock(strip_colours(line))
     found = _LEVELS.match(line)
     return (line[found.end() :] if found else line).rstrip()
 
 
 def read_lines(file: BinaryIO, limit: int = LINE_LIMIT, start: int = 0) -> Iterator[str]:
-    """The lines of a file, numbered as `\\n` ends them, each cut at `limit` bytes; without the
-    first `start`."""
+    """Yield a file's lines after the first `start`, each cut at `limit` bytes."""
     number = 0
     while raw := file.readline(limit):
         number += 1

@@ -1,6 +1,7 @@
-"""A CI console log as failures and a tally, whatever test framework wrote it.
+"""Read a CI console log of any test framework as failures and a tally.
 
-One pass, in memory that does not grow with the log. How failed tests are named is in `names`.
+Takes one pass, in memory that does not grow with the log. `names` knows how frameworks name failed
+tests.
 """
 
 import hashlib
@@ -40,7 +41,7 @@ _FLAKE = re.compile(r"(?P<cls>[\w.$]+)\.(?P<name>\w+)$|(?P<test>\w+)\((?P<in>[\w
 _MOST_FAILURES = 10_000
 _HEAD_LINES, _TAIL_LINES = 40, 60
 _BLOCK_LINES = 20_000
-"""What goes on for longer is no reason any more."""
+"""Lines after which a block no longer explains a failure."""
 _LINE_CHARS = 500
 
 _TYPE = re.compile(
@@ -67,7 +68,7 @@ RUN_EVENT = re.compile(
     r"|\[ RUN +\] (?P<begun>\S+)|\[ +(?:OK|SKIPPED) +\] (?P<done>\S+)"
     r"|(?:FAIL|ok  |\?   )\t\S|(?:FAIL|PASS)$"
 )
-"""Who prints what follows, where a tool names a test before it runs."""
+"""A line that says which test prints what follows, for tools that name a test before it runs."""
 _GROUP = re.compile(r" *\u25b6 (?P<name>\S.*)$")
 _LAST_WORD = frozenset({"pytest", "unittest"})
 """Tools that print the decisive exception last."""
@@ -76,18 +77,18 @@ _ACTUAL = re.compile(r"(?i)\W*(?:actual|got|but|right|received)\b")
 
 
 class TestLog(msgspec.Struct, frozen=True):
-    """What a console log says about its tests."""
+    """The failures and counts of a console log."""
 
     __test__: ClassVar = False  # pytest takes it for a class of tests
 
     failures: list[FailedTest]
     tally: TestCounts
     parents: int = 0
-    """How many failed tests are left out, because a part of each is among the failures."""
+    """The number of failed tests left out because a part of each is among the failures."""
 
 
 class _OpenFailure(msgspec.Struct):
-    """A failure that the log named, and the lines below that say why."""
+    """A failure that the log named, and the lines below that explain it."""
 
     named: NamedTest
     tool: str
@@ -98,16 +99,16 @@ class _OpenFailure(msgspec.Struct):
     whole: bool = False
     stacked: bool = False
     explained: bool = False
-    """Some line named it below which its reason stands."""
+    """Some line that introduces an explanation has named it."""
     size: int = 0
 
     def add(self, line: str) -> None:
-        """Of a long reason the beginning and the end are kept."""
+        """Add a line; of a long explanation the beginning and the end are kept."""
         self.size += 1
         (self.head if len(self.head) < _HEAD_LINES else self.tail).append(line[:_LINE_CHARS])
 
     def extend_name(self, line: str) -> None:
-        """One more line of a name: what stood above it is what it belongs to."""
+        """Add one more line of a name; what came before becomes its class."""
         part, named = line.strip(), self.named
         if part:
             self.stacked = not part.endswith(":")
@@ -120,7 +121,7 @@ class _OpenFailure(msgspec.Struct):
 
 
 def read_log(lines: Iterable[str]) -> TestLog:
-    """Failures in the order in which they are first named, and the tally of all summary lines."""
+    """Return the failures in the order they are first named, and the tally of all summary lines."""
     reader = TestLogReader()
     for line in lines:
         reader.add_line(line)
@@ -128,7 +129,7 @@ def read_log(lines: Iterable[str]) -> TestLog:
 
 
 def _is_idle(line: str) -> bool:
-    """Whether a line names and counts nothing, and begins nothing."""
+    """Return True if a line names, counts and begins nothing."""
     if " PASSED" in line and "FAIL" not in line and "ERROR" not in line:
         return True  # one more test that passed
     return not (
@@ -143,7 +144,7 @@ def _is_idle(line: str) -> bool:
 
 @lru_cache(maxsize=64)
 def _lists_names(section: str) -> bool:
-    """Whether lines below that heading may name tests in forms that mean nothing elsewhere."""
+    """Return True if lines below that heading may name tests in forms that are unsafe elsewhere."""
     return section.startswith("Flakes") or any(
         row.section.search(section) for row in ROWS if row.section
     )
@@ -156,7 +157,7 @@ class _GoEvent(msgspec.Struct, rename="pascal"):
 
 
 class TestLogReader:
-    """Lines in, failures and counts out. One pass, in memory that does not grow with the log."""
+    """Collect failures and counts line by line, in memory that does not grow with the log."""
 
     __test__: ClassVar = False  # pytest takes it for a class of tests
 
@@ -164,31 +165,31 @@ class TestLogReader:
         self.counting = CountReader()
         self.failures: list[_OpenFailure] = []
         self.known: dict[tuple[str, str], list[_OpenFailure]] = {}
-        """The failures of the present run of tests: what follows may name them again."""
+        """Failures of the current run of tests, which later lines may name again."""
         self.open: _OpenFailure | None = None
         self.suite = ""
         self.section = ""
         self.before = ""
         self.depth = 0
         self.groups: set[str] = set()
-        """What has begun: if it fails, then because a part of it did."""
+        """Groups that have begun; one that fails does so because a part of it did."""
         self.idle_shapes: set[bytes] = set()
-        """Lines, whatever their numbers, that mean nothing where no failure is being read."""
+        """Shapes of lines that mean nothing while no failure is being read."""
         self.running = ""
         self.outputs: dict[str, list[str]] = {}
-        """Of tests that are running, where a tool says which: what they printed."""
+        """Output of running tests, for tools that name them."""
 
     @property
     def is_listening(self) -> bool:
-        """Whether also a line that names and counts nothing by itself may mean something now."""
+        """Return True if a line that names and counts nothing may still mean something."""
         return self.open is not None or bool(self.outputs) or _lists_names(self.section)
 
     def skip_lines(self) -> None:
-        """Lines went by that mean nothing."""
+        """Note that irrelevant lines were skipped."""
         self.before = ""
 
     def knows_idle(self, shape: bytes) -> bool:
-        """Return whether lines of that shape mean nothing while nobody is listening."""
+        """Return True if lines of that shape mean nothing while no failure is being read."""
         return shape in self.idle_shapes
 
     def add_line(self, raw: str) -> None:
@@ -212,7 +213,7 @@ class TestLogReader:
             self._add_text(line)
 
     def _add_event(self, line: str) -> None:
-        """One event of `go test -json`: what a test printed, beside the test."""
+        """Read one event of `go test -json`: a test's output, and its name."""
         try:
             event = msgspec.json.decode(line, type=_GoEvent)
         except (msgspec.DecodeError, msgspec.ValidationError):
@@ -251,7 +252,7 @@ class TestLogReader:
         return TestLog(_list_failures(parts), tally, len(failures) - len(parts))
 
     def _follow_run(self, event: re.Match[str]) -> None:
-        """Some tools print what a test says before the line that says that it failed."""
+        """Follow which test runs: some tools print its output before the line that fails it."""
         if self.open and self.open.tool in ("go", "gtest"):
             self.open = None
         self.running = event["running"] or event["begun"] or ""
@@ -265,7 +266,7 @@ class TestLogReader:
 
     def _end_run(self, line: str) -> None:
         if self.open and self.open.weak and not self.open.size:
-            self.failures.remove(self.open)  # what has a count of its own is a suite
+            self.failures.remove(self.open)  # a line with its own count is a suite
         self.known, self.open = {}, None
         self.section = line if HEADING.match(line) else ""
 
@@ -298,7 +299,7 @@ class TestLogReader:
         if failure and row.tool in ("go", "gtest"):
             for output in self.outputs.pop(named.path, ()):
                 failure.add(output)
-        # A summary whose message begins with an empty line goes on below.
+        # A summary whose message begins with an empty line continues below.
         is_explained = row.block or (row.loose and not named.message)
         if failure and row.block:
             failure.explained = True
@@ -306,7 +307,7 @@ class TestLogReader:
         return True
 
     def _read_retry(self, line: str) -> bool:
-        """Whether the line says that a test which failed has passed when it was tried again."""
+        """Drop a failure that passed when it was tried again; return True if the line says so."""
         pattern = _FLAKE if self.section.startswith("Flakes") else _PASSED_AGAIN
         if not self.failures or not (found := pattern.match(line)):
             return False
@@ -321,7 +322,8 @@ class TestLogReader:
         return bool(passed)
 
     def _find_known(self, row: NamePattern, named: NamedTest) -> _OpenFailure | None:
-        """The failure that is named once more. One without a file takes that of the later line."""
+        """Return the failure that is named once more, and add its file or message if either was
+        missing."""
         known = self.known.get(named.loose_key if row.loose else named.key, [])
         if row.loose and not known:
             known = self.known.get(named.class_key, [])
@@ -358,7 +360,7 @@ class TestLogReader:
             failure.add(line)
 
     def _update_place(self, line: str) -> None:
-        """What the lines below this one belong to."""
+        """Note the heading, suite or group that the lines below belong to."""
         if heading := HEADING.match(line):
             if heading["title"] or self.section not in ("FAILURES", "ERRORS"):
                 self.section = heading["title"] or heading["line"]
@@ -372,13 +374,13 @@ class TestLogReader:
 
 
 _LABEL = re.compile(r"\s*[^\W\d_][\w -]{0,30}:$")
-"""A line that only says what the lines below it are."""
+"""A line that only labels the lines below it."""
 _MOST_LABELS = 3
 
 
 def _join_labels(lines: Sequence[str]) -> str:
-    """Where the lines are blocks below labels, each label with the first line of its block; empty
-    if they do not begin so, or if there is only one."""
+    """Join labels with the first line of each block; empty unless the lines begin with two or more
+    labels."""
     said = [line for line in lines if line.strip() and not _FRAME.match(line)]
     labels = [at for at, line in enumerate(said) if _LABEL.match(line)]
     if len(labels) < 2 or labels[0] != 0:
@@ -394,11 +396,11 @@ def _join_labels(lines: Sequence[str]) -> str:
 _NO_NAME = re.compile(
     r"(?i)(?:[a-z]{1,3}|done|errors?|fail(?:ed|ing|ures?)?|skipped|summary|tests?|total|results?)$"
 )
-"""What merely looks like a failing test and says no more than that is none."""
+"""Names too generic to be those of tests."""
 
 
 def _drop_doubtful(failures: list[_OpenFailure], failed: int) -> list[_OpenFailure]:
-    """Without what merely looks like a failing test, unless the counts leave room for it."""
+    """Drop what merely looks like a failing test, unless the counts leave room for it."""
     sure = {failure.named.name: failure for failure in failures if not failure.weak}
     failures = [one for one in failures if not (one.weak and _NO_NAME.match(one.named.name))]
     room = failed - sum(not (failure.weak or failure.whole) for failure in failures)
@@ -418,14 +420,14 @@ def _drop_doubtful(failures: list[_OpenFailure], failed: int) -> list[_OpenFailu
 
 
 def _drop_parents(failures: list[_OpenFailure]) -> list[_OpenFailure]:
-    """Without those that failed only because a part of them did."""
+    """Drop failures that were only caused by a failed part."""
     go_names = [failure.named.name for failure in failures if failure.tool == "go"]
     parents = {name.rsplit("/", at)[0] for name in go_names for at in (1, 2, 3) if "/" in name}
     return [one for one in failures if one.tool != "go" or one.named.name not in parents]
 
 
 def _list_failures(failures: list[_OpenFailure]) -> list[FailedTest]:
-    """As records."""
+    """Return the failures as records."""
     seen: dict[tuple[str, str, str], int] = {}
     made = []
     for failure in failures:
@@ -454,7 +456,7 @@ def _build_failure(failure: _OpenFailure, occurrence: int) -> FailedTest:
 
 
 def _find_reason(failure: _OpenFailure) -> tuple[str, str]:
-    """The type and message of the exception that the lines name, else a message on one line."""
+    """Return the type and message of the exception in the lines, else a message on one line."""
     lines = [failure.named.message, *failure.lines()]
     found = [(at, match) for at, line in enumerate(lines) if (match := _TYPE.match(line))]
     if found:
@@ -474,7 +476,7 @@ def _find_reason(failure: _OpenFailure) -> tuple[str, str]:
 
 
 def _find_telling(lines: Sequence[str]) -> list[str]:
-    """The lines that say something, the first with what it is compared to."""
+    """Return the meaningful lines, an expected value joined with the actual one."""
     telling = [line for line in lines if _WORDS.search(line) and not _FRAME.match(line)]
     if labels := _join_labels(lines):
         return [labels, *telling]

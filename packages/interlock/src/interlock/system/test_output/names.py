@@ -1,7 +1,7 @@
-"""The lines in which test frameworks name a failed test.
+"""List the lines in which test frameworks name a failed test.
 
-The table `ROWS` holds them: to know one more is one more row, which says where in a log the line
-may stand, how its path falls into class and name, and whether the reason follows it.
+Supporting another framework is one more row of the table `ROWS`: where in a log the line may stand,
+how its path splits into class and name, and whether an explanation follows.
 """
 
 import re
@@ -17,57 +17,57 @@ class NamePattern(msgspec.Struct, frozen=True, kw_only=True):
     tool: str
     line: re.Pattern[str]
     split: str = ""
-    """What divides the parts of `path`."""
+    """The separator of the parts of `path`."""
     section: re.Pattern[str] | None = None
-    """Only below a heading like this."""
+    """Counts only below a heading like this."""
     after: re.Pattern[str] | None = None
-    """Only below a line like this."""
+    """Counts only below a line like this."""
     block: bool = True
-    """The lines that follow say why."""
+    """The lines that follow explain the failure."""
     repeats: bool = True
-    """It may name a known failure again; otherwise each line is one more."""
+    """The line may name a known failure again; otherwise each line is another failure."""
     loose: bool = False
-    """It leaves parameters out."""
+    """The line leaves parameters out."""
     pending: bool = False
-    """The next line says whether it failed: see `WENT_WRONG`."""
+    """The next line says whether the test failed: see `WENT_WRONG`."""
     weak: bool = False
-    """Other lines look like this too: believed where the counts leave room for it."""
+    """Other lines look like this too, so it counts only where the counts leave room."""
     whole: bool = False
-    """It names a file in which no test could run; summaries do not count it."""
+    """The line names a file in which no test could run; summaries do not count it."""
     stacked: bool = False
-    """The name goes on below, until a line that ends with a colon."""
+    """The name continues below, until a line that ends with a colon."""
 
 
 class NamedTest(msgspec.Struct, frozen=True):
-    """A failing test, as one line names it."""
+    """A failing test as one line names it."""
 
     name: str
     cls: str = ""
     file: str = ""
     message: str = ""
     depth: int = 0
-    """How far the line was indented, where that sets parts apart from what holds them."""
+    """The indentation, where it sets parts apart from their parent."""
 
     @property
     def path(self) -> str:
-        """As tools write it that name a test before it runs."""
+        """The name as tools write it that name a test before it runs."""
         return f"{self.cls}.{self.name}" if self.cls else self.name
 
     @property
     def key(self) -> tuple[str, str]:
-        """Short and long spellings of one test share it."""
+        """The key that short and long spellings of one test share."""
         tail = re.split(r"[.$/\\:]", self.cls)[-1]
         return tail, self.name
 
     @property
     def loose_key(self) -> tuple[str, str]:
-        """The same without parameters."""
+        """The key without parameters."""
         tail, name = self.key
         return tail, re.split(r"[\[({]", name)[0].strip()
 
     @property
     def class_key(self) -> tuple[str, str]:
-        """Shared by a class that failed before its tests, and the method in which it did."""
+        """The key that a class which failed before its tests shares with the method that failed."""
         package = self.cls.islower() and self.name[:1].isupper()
         return (self.name if package else self.key[0]), ""
 
@@ -285,39 +285,24 @@ HEADING = re.compile(
     r"|(?:Failing|Errored) scenarios) ?:.*"
     r"|There (?:was|were) \d+ .*|The following tests .*:| *\d+ failing)$"
 )
-_HINTS = (
-    *(
-        "FAIL",
-        "rror: ",
-        "ERROR",
-        "ailed",
-        "●",
-        *MARKS,
-        "not ok",
-        "<<<",
-        "#test",
-        "::",
-        "Testcase:",
-        "==> X",
-    ),
-    *("rspec ", "stdout ----", ".feature:"),
-)
+_HINT_WORDS = "FAIL ERROR ailed ● <<< #test :: Testcase: .feature:"
+_HINTS = (*_HINT_WORDS.split(), "rror: ", "not ok", "==> X", "rspec ", "stdout ----", *MARKS)
 _START = re.compile(
     r"_{3,} | *\d+\) | +[\w$.>]+[.(][\w$.]+(?::\d| »|\))|\s+\d+ - | *[x!] "
     r"|(?:Failure|Error)(?: in|:) "
 )
-"""What a line must hold, or begin with, to be worth the table."""
+"""What a relevant line must hold or begin with."""
 _BETWEEN_WORDS = (" > ", " \u203a ")
 _NESTED = re.compile(r"[A-Z][\w$]*$")
 
 
 def may_name(line: str) -> bool:
-    """Whether the table is worth a look for this line."""
+    """Return True if a line is worth matching against the table."""
     return any(map(line.__contains__, _HINTS)) or _START.match(line) is not None
 
 
 def read_name(line: str, before: str, section: str) -> tuple[NamePattern, NamedTest] | None:
-    """The failing test that `line`, bare, names below the line `before` and that heading."""
+    """Return the failing test that the bare `line` names, given the line before and the heading."""
     line = line[:4_000]
     if not may_name(line):
         return None
@@ -345,7 +330,8 @@ def _build_named(row: NamePattern, found: re.Match[str]) -> NamedTest:
 
 
 def split_path(path: str, row: NamePattern) -> tuple[str, str]:
-    """Class and name. A dot in brackets divides nothing; nested classes belong to the class."""
+    """Split a path into class and name; dots in brackets do not count, nested classes belong to the
+    class."""
     mark = row.split
     if row.tool == "gradle":
         first, *rest = path.split(mark)

@@ -127,7 +127,7 @@ INVALID = [
         content(b'{"dispatch_id": 2, "dispatch_id": 1, "data": {}}'),
         "is written twice",
     ),
-    ("no number", content(b'{"dispatch_id": 1, "data": {"n": NaN}}'), "no JSON number"),
+    ("no number", content(b'{"dispatch_id": 1, "data": {"n": NaN}}'), "JSON number"),
     (
         "half a letter",
         content(b'{"dispatch_id": 1, "data": {"n": "\\ud800"}}'),
