@@ -27,6 +27,7 @@ from interlock.journal.mailbox import Mailbox
 from interlock.journal.ownership import Ownership, own_run
 from interlock.journal.runs import (
     NewCase,
+    NewRun,
     Run,
     RunStatus,
     begin_run,
@@ -38,7 +39,7 @@ from interlock.journal.usage import (
     sum_day_usage,
     sum_role_usage,
 )
-from interlock.runtime.application import CaseHooks, DefaultHooks
+from interlock.runtime.application import CaseHooks, DefaultHooks, Pace
 from interlock.runtime.budget import (
     BUDGET_INQUIRY,
     BudgetLimits,
@@ -82,16 +83,15 @@ class World:
     def begin(self, *cases: NewCase | str) -> int:
         many = [NewCase(each, {"id": each}) if isinstance(each, str) else each for each in cases]
         with open_writer(self.address) as connection:
-            return begin_run(
-                connection,
-                self.circuit,
-                self.text,
-                many,
+            new = NewRun(
+                circuit=self.circuit,
+                text=self.text,
                 source="test",
                 fingerprint="mark",
                 options={},
                 at=self.clock.time,
             )
+            return begin_run(connection, new, many)
 
     def work(
         self,
@@ -107,6 +107,7 @@ class World:
         at_rest: Iterable[Callable[[RunLoop], None]] = (),
         carriers: Mapping[str, Carrier] | None = None,
         application: CaseHooks | None = None,
+        pace: Pace | None = None,
         statement: Callable[[str], None] | None = None,
         pages: int | None = None,
     ) -> RunStatus:
@@ -134,6 +135,7 @@ class World:
                     wait_for_humans=wait,
                     wait_for_limits=patient,
                     hooks=application or DefaultHooks(),
+                    pace=pace or Pace(),
                     pauses=list_newest_pauses(connection),
                     tell=self.notices.append,
                 ),

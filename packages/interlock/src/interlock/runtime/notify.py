@@ -1,9 +1,8 @@
-"""Notifications about a run: collected while a turn is worked out, sent once it is committed.
+"""Notifications about a run, collected during a turn and sent once it is committed.
 
-`EventCollector` gathers what happens in a turn; gates and stuck cases of one family in it are one
-notification, and a later session does not tell them again. `Notifier` takes notifications to a
-command and to a web address, never in the way of the run: the command gets each at most once, the
-address until it is taken, a few times at most. What cannot be delivered is reported once.
+`EventCollector` joins gates and stuck cases of one family in a turn into one notification.
+`Notifier` passes notifications to a command, at most once each, and to a webhook, with a few
+retries. Neither delays the run; a delivery that fails is reported once.
 """
 
 import asyncio
@@ -46,17 +45,17 @@ if TYPE_CHECKING:
 
 
 DELIVERY_SECONDS = 10.0
-"""Seconds that a command or an address has to take a notification."""
+"""Seconds that a command or a webhook has to take a notification."""
 CLOSE_SECONDS = 5.0
-"""Seconds for which the end of a run waits for notifications that are under way."""
+"""Seconds for which the end of a run waits for open deliveries."""
 RETRY = RetrySchedule((1.0, 5.0), longest=30.0)
-"""After how many seconds an address is tried again."""
+"""Delays before a webhook is tried again."""
 MAX_DELIVERIES = 100
-"""How many deliveries may be under way; more are dropped."""
+"""The number of open deliveries beyond which more are dropped."""
 
 
 class EventCollector:
-    """What happened in a turn that people may want to hear of."""
+    """Collect the events of a turn that people may want to hear of."""
 
     def __init__(self, run_id: int, tell: Tell) -> None:
         self._run_id = run_id
@@ -64,7 +63,7 @@ class EventCollector:
         self._collected: dict[tuple[str, str], Notification] = {}
 
     def add_gate(self, ask: Ask) -> None:
-        """A human is asked."""
+        """Add a question to a person."""
         if ask.case is not None:
             self._add_for_case("gate", ask.case, ask.step, (ask.dispatch_id,))
 
@@ -72,26 +71,26 @@ class EventCollector:
         self._add_for_case("stuck", case, case.step, ())
 
     def add_rate_limit(self, pause: Pause) -> None:
-        """An account rests."""
+        """Add an account that rests."""
         text = f"{pause.account}: rate-limited until {format_clock_time(pause.until, pause.at)}"
         self._add("rate-limit", text, pause.account, until=pause.until)
 
     def add_low_limits(self, warnings: Mapping[str, str]) -> None:
-        """Limits are nearly spent: for each, by its word, what is said of it."""
+        """Add limits that are nearly spent: by the limit's word, the sentence about it."""
         for word, text in warnings.items():
             self._add("budget-low", text, word)
 
     def add_budget_question(self, inquiry: Inquiry) -> None:
-        """The budget is spent, and somebody is asked to raise it."""
+        """Add the question to raise a spent budget."""
         self._add("budget", inquiry.about, "", questions=(inquiry.question_id,))
 
     def add_end(self, status: str, ends: Mapping[str, int]) -> None:
-        """The run came to its end, and so many of its cases to each of theirs."""
+        """Add the end of the run, with the number of cases per end."""
         counts = "".join(f"; {count} {end}" for end, count in sorted(ends.items()))
         self._add("over", f"run {self._run_id}: {status}{counts}", status)
 
     def publish(self, at: float) -> None:
-        """Tell it, now that it is committed."""
+        """Pass the events on, now that they are committed."""
         if self._collected:
             collected, self._collected = self._collected, {}
             for event in collected.values():
@@ -122,15 +121,14 @@ class EventCollector:
 
 
 class WebhookTarget(msgspec.Struct, frozen=True):
-    """Where notifications are posted. With a secret the body is signed, so that nobody else can
-    send one."""
+    """The URL that notifications are posted to; a secret signs their bodies."""
 
     url: str
     secret: bytes = b""
 
 
 class Notifier:
-    """Takes notifications to people. Belongs inside a running event loop."""
+    """Deliver notifications to people, inside a running event loop."""
 
     def __init__(
         self,
@@ -157,7 +155,7 @@ class Notifier:
             self._start(self._post(self._client, self._address, body))
 
     async def close(self) -> None:
-        """Give what is under way a last chance."""
+        """Wait for open deliveries, for a few seconds at most."""
         if self._tasks:
             under_way = list(self._tasks)
             done = asyncio.ensure_future(asyncio.wait(under_way))
@@ -182,13 +180,13 @@ class Notifier:
         task.add_done_callback(self._end)
 
     def _end(self, task: "asyncio.Task[None]") -> None:
-        """A delivery is over. Its errors are handled where they arise; one that was not is a bug,
-        which is reported with its traceback and does not touch the run."""
+        """End a delivery. An error that was not handled where it arose is a bug: it is reported
+        with its traceback and does not touch the run."""
         self._tasks.discard(task)
         report_failure(task)
 
     async def _run_command(self, body: bytes) -> None:
-        """The command gets the notification on its stdin; what it prints is nobody's business."""
+        """Run the command with the notification on stdin; its output is ignored."""
         none = asyncio.subprocess.DEVNULL
         try:
             process = await asyncio.create_subprocess_exec(
@@ -231,7 +229,7 @@ class Notifier:
             await self._sleep(wait)
 
     async def _is_done_within(self, work: "asyncio.Future[Any]", seconds: float) -> bool:
-        """Whether the work was done in time; else it is given up."""
+        """Return whether the work was done in time; otherwise cancel it."""
         late: list[bool] = []
 
         def give_up() -> None:
@@ -262,7 +260,7 @@ class Notifier:
 
 
 def _sign(address: WebhookTarget, body: bytes) -> dict[str, str]:
-    """The header that proves who sent a body: whoever knows the secret can make it anew."""
+    """Return the header with the signature of a body; empty without a secret."""
     if not address.secret:
         return {}
     digest = hmac.new(address.secret, body, hashlib.sha256).hexdigest()
@@ -270,15 +268,18 @@ def _sign(address: WebhookTarget, body: bytes) -> dict[str, str]:
 
 
 def _build_client() -> "httpx.AsyncClient":
-    """Made before the run: it takes a while, and must not hold anything up."""
+    """Build the client before the run starts: that takes a while, and must not delay a turn."""
     import httpx
 
     return httpx.AsyncClient(timeout=None)  # noqa: S113 - the clock is ours
 
 
 async def _post_once(client: "httpx.AsyncClient", address: WebhookTarget, body: bytes) -> str:
-    """Why the address refuses it, empty if it does not; TransientError if it may take it later.
-    The answer's own body is not read."""
+    """Post a notification; return why the webhook refused it, or raise TransientError if it may
+    take it later.
+
+    The body of the response is not read.
+    """
     import httpx
 
     headers = {"Content-Type": "application/json", **_sign(address, body)}
@@ -296,8 +297,10 @@ async def _post_once(client: "httpx.AsyncClient", address: WebhookTarget, body: 
 def build_notifier(
     notify: "Notify", clock: Clock, complain: Callable[[str], None]
 ) -> Notifier | None:
-    """What takes notifications to where the settings say; None if nobody is to get them. A command
-    that is missing stops no run: it is reported once there is something to tell, and by doctor."""
+    """Build the notifier that the settings ask for; None if they name no command or webhook.
+
+    A missing command stops no run: it is reported at the first delivery, and by doctor.
+    """
     if not notify.command and not notify.webhook:
         return None
     address = None
