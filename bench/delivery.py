@@ -24,8 +24,7 @@ from interlock.journal.connection import Connection
 from interlock.journal.database import open_writer
 from interlock.journal.journal import Journal
 from interlock.journal.mailbox import Mailbox
-from interlock.journal.runs import begin_run, find_run
-from interlock.runtime.application import DefaultHooks
+from interlock.journal.runs import NewRun, begin_run, find_run
 from interlock.runtime.circuits import find_circuit
 from interlock.runtime.loop import RunLoop
 from interlock.runtime.session import RunSession
@@ -100,16 +99,15 @@ def _begin(folder: Path, tasks: int) -> DeliveryConfig:
     )
     bundle = find_circuit("delivery", folder)
     with open_writer(folder / "interlock.db") as connection:
-        begin_run(
-            connection,
-            bundle.open().circuit,
-            msgspec.json.encode(bundle).decode(),
-            build_cases(load_usable_plan(terms)),
+        new = NewRun(
+            circuit=bundle.open().circuit,
+            text=bundle.encode(),
             source=str(plan),
             fingerprint="bench",
             options={"terms": msgspec.to_builtins(terms)},
             at=time.time(),
         )
+        begin_run(connection, new, build_cases(load_usable_plan(terms)))
     return terms
 
 
@@ -134,7 +132,7 @@ async def _worked(
             RunTerms(
                 circuit=ours.circuit,
                 parallel=slots,
-                hooks=ours.hooks or DefaultHooks(),
+                hooks=ours.hooks,
                 unplaced=ours.unplaced,
             ),
             ours.carriers,

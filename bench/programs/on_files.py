@@ -15,7 +15,7 @@ from interlock.carriers.files.file import FileCarrier
 from interlock.engine.circuit_file import read_circuit
 from interlock.journal.database import open_writer
 from interlock.journal.journal import Journal, TurnWrites
-from interlock.journal.runs import NewCase, begin_run
+from interlock.journal.runs import NewCase, NewRun, begin_run
 from interlock.runtime.loop import RunLoop
 from interlock.runtime.terms import RunTerms
 from interlock.system.clock import SystemClock
@@ -62,16 +62,15 @@ async def work(arguments: argparse.Namespace) -> object:
     clock = SystemClock()
     cases = [NewCase(f"C{number}", {}) for number in range(arguments.cases)]
     with open_writer(arguments.folder / "interlock.db") as connection:
-        run_id = begin_run(
-            connection,
-            circuit,
-            CIRCUIT,
-            cases,
+        new = NewRun(
+            circuit=circuit,
+            text=CIRCUIT,
             source="bench",
             fingerprint="bench",
             options={},
             at=clock.now(),
         )
+        run_id = begin_run(connection, new, cases)
         journal = TimedJournal(connection, run_id)
         journal.committed = {}
         desk = FileCarrier(arguments.folder / "runs", clock, mode=arguments.watch)

@@ -20,7 +20,7 @@ from interlock.engine.circuit_file import read_circuit
 from interlock.journal.connection import raw_connection
 from interlock.journal.database import open_writer
 from interlock.journal.journal import Journal
-from interlock.journal.runs import NewCase, begin_run
+from interlock.journal.runs import NewCase, NewRun, begin_run
 from interlock.runtime.loop import RunLoop
 from interlock.runtime.terms import RunTerms
 from interlock.system.clock import SystemClock
@@ -86,16 +86,16 @@ async def work(session: Session) -> None:
     with open_writer(session.database) as connection:
         run_id = 1
         if session.job != "resume":
-            run_id = begin_run(
-                connection,
-                circuit,
-                text,
-                (NewCase(case_id, opening(case_id)) for case_id in session.cases),
+            new = NewRun(
+                circuit=circuit,
+                text=text,
                 source="bench",
                 fingerprint="bench",
                 options={},
                 at=time.time(),
             )
+            cases = (NewCase(case_id, opening(case_id)) for case_id in session.cases)
+            run_id = begin_run(connection, new, cases)
         with session.measured():
             loop = RunLoop(
                 Journal(connection, run_id),

@@ -25,7 +25,7 @@ from interlock.journal.address import PostgresAddress
 from interlock.journal.database import open_writer
 from interlock.journal.journal import Journal
 from interlock.journal.ownership import own_run
-from interlock.journal.runs import NewCase, begin_run
+from interlock.journal.runs import NewCase, NewRun, begin_run
 from interlock.runtime.loop import RunLoop
 from interlock.runtime.terms import RunTerms
 from interlock.system.clock import SystemClock
@@ -61,10 +61,10 @@ def begin(connection: Any, session: Session) -> tuple[int, Any]:
     text = json.dumps(CIRCUIT)
     circuit = read_circuit(text, "seven.yaml").circuit
     cases = (NewCase(case_id, opening(case_id)) for case_id in session.cases)
-    run_id = begin_run(
-        connection, circuit, text, cases, source="bench", fingerprint="bench", options={}, at=1.0
+    new = NewRun(
+        circuit=circuit, text=text, source="bench", fingerprint="bench", options={}, at=1.0
     )
-    return run_id, circuit
+    return begin_run(connection, new, cases), circuit
 
 
 async def work_by_interlock(address: PostgresAddress, session: Session) -> None:

@@ -27,6 +27,7 @@ from interlock.journal.mailbox import Mailbox
 from interlock.journal.ownership import Ownership, own_run
 from interlock.journal.runs import (
     NewCase,
+    NewRun,
     Run,
     RunStatus,
     begin_run,
@@ -41,6 +42,7 @@ from interlock.journal.usage import (
 from interlock.runtime.application import (
     CaseHooks,
     DefaultHooks,
+    Pace,
     find_application,
     list_applications,
 )
@@ -86,16 +88,15 @@ class World:
     def begin(self, *cases: NewCase | str) -> int:
         many = [NewCase(each, {"id": each}) if isinstance(each, str) else each for each in cases]
         with open_writer(self.address) as connection:
-            return begin_run(
-                connection,
-                self.circuit,
-                self.text,
-                many,
+            new = NewRun(
+                circuit=self.circuit,
+                text=self.text,
                 source="test",
                 fingerprint="mark",
                 options={},
                 at=self.clock.time,
             )
+            return begin_run(connection, new, many)
 
     def work(
         self,
@@ -111,6 +112,7 @@ class World:
         at_rest: Iterable[Callable[[RunLoop], None]] = (),
         carriers: Mapping[str, Carrier] | None = None,
         application: CaseHooks | None = None,
+        pace: Pace | None = None,
         statement: Callable[[str], None] | None = None,
         pages: int | None = None,
     ) -> RunStatus:
@@ -138,6 +140,7 @@ class World:
                     wait_for_humans=wait,
                     wait_for_limits=patient,
                     hooks=application or DefaultHooks(),
+                    pace=pace or Pace(),
                     pauses=list_newest_pauses(connection),
                     tell=self.notices.append,
                 ),

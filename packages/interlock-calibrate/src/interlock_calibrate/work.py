@@ -12,7 +12,7 @@ import msgspec
 
 from interlock.api.circuits import Circuit
 from interlock.api.project import Project
-from interlock.api.work import RunResult, load_circuit, work_on_run
+from interlock.api.work import RunResult, SessionTerms, load_circuit, work_on_run
 from interlock.carriers.cli.profiles import PROFILE_NAMES
 from interlock.carriers.contract import Ask, Carrier, CarrierWrapper, Reply, Session
 from interlock.carriers.function import PromptlessHandler
@@ -23,7 +23,7 @@ from interlock.journal.connection import Connection
 from interlock.journal.history import list_cases
 from interlock.journal.runs import Run, find_run, list_runs, set_options
 from interlock.runtime.agent_pool import AgentPool
-from interlock.runtime.application import CaseHooks, DefaultHooks, HooksWrapper, RunSetup
+from interlock.runtime.application import Pace, RunSetup
 from interlock.runtime.settings import RunConfig
 from interlock.signals.batch import Briefing
 from interlock.system.time import format_timestamp
@@ -178,9 +178,8 @@ class CampaignWork:
         def change_setup(setup: RunSetup) -> RunSetup:
             return self._change_setup(setup, config, waiting)
 
-        return work_on_run(
-            connection, run, pool, display=project.display, change_setup=change_setup
-        )
+        terms = SessionTerms(change_setup=change_setup)
+        return work_on_run(connection, run, pool, terms, display=project.display)
 
     def _choose_carriers(
         self, connection: Connection, run: Run, pool: AgentPool
@@ -201,15 +200,14 @@ class CampaignWork:
     def _change_setup(self, setup: RunSetup, config: RunConfig, waiting: Sequence[str]) -> RunSetup:
         """Cases one after another, unless they are worked on together; briefings that name the
         scenario."""
-        enrich, hooks = setup.enrich, setup.hooks
-        if not is_worked_together(self._plan, config.parallel):
-            hooks = SequentialCases(hooks or DefaultHooks(), waiting)
+        together = is_worked_together(self._plan, config.parallel)
+        pace = setup.pace if together else SequentialCases(waiting)
 
         def name_scenario(briefing: Briefing) -> Briefing:
             plain = msgspec.structs.replace(briefing, scenario=self._plan.scenario)
-            return enrich(plain) if enrich else plain
+            return setup.enrich(plain)
 
-        return msgspec.structs.replace(setup, hooks=hooks, enrich=name_scenario)
+        return msgspec.structs.replace(setup, pace=pace, enrich=name_scenario)
 
     def _capture(self, connection: Connection, run: Run) -> tuple[CaseResult, ...]:
         agent = self._plan.agent
@@ -236,23 +234,20 @@ def _change_config(
     return find_run(connection, number)
 
 
-class SequentialCases(HooksWrapper):
-    """Hooks that hold all cases back but the first that is not over: so knowledge grows from case
-    to case, as it does over days."""
+class SequentialCases(Pace):
+    """Let one case go on at a time, so that knowledge grows from case to case as it does over
+    days."""
 
-    def __init__(self, hooks: CaseHooks, waiting: Sequence[str]) -> None:
-        super().__init__(hooks)
+    def __init__(self, waiting: Sequence[str]) -> None:
         self._waiting = dict.fromkeys(waiting)
         self._turn = next(iter(self._waiting), "")
 
-    def must_wait(self, case_no: int, case: Case) -> bool:
-        held = self._inner.must_wait(case_no, case)
+    def must_rest(self, case: Case) -> bool:
         if case.status != OPEN:
             self._waiting.pop(case.case_id, None)
-        return held or case.case_id != self._turn
+        return case.case_id != self._turn
 
     def released_cases(self) -> Iterable[str]:
-        yield from self._inner.released_cases()
         first = next(iter(self._waiting), "")
         if first and first != self._turn:
             self._turn = first

@@ -13,7 +13,7 @@ from interlock.engine.replay import RecordedDecisions
 from interlock.engine.verify.finding import Finding
 from interlock.journal.connection import Connection, transaction
 from interlock.journal.history import list_cases, list_dispatches
-from interlock.journal.runs import NewCase, insert_cases, insert_run
+from interlock.journal.runs import NewCase, NewRun, insert_cases, insert_run
 from interlock_calibrate.benchmark import (
     BenchmarkTexts,
     CaptureMode,
@@ -156,16 +156,15 @@ class SumsBenchmark:
         at: float,
     ) -> int:
         with transaction(connection) as raw:
-            run_id = insert_run(
-                raw,
-                circuit,
-                text,
+            new = NewRun(
+                circuit=circuit,
+                text=text,
                 source=scenario.name,
                 fingerprint="f",
                 options=options,
                 at=at,
-                number=number,
             )
+            run_id = insert_run(raw, new, number)
             cases = [NewCase(each.id, {"a": each.a, "b": each.b}) for each in scenario.cases]
             insert_cases(raw, circuit, run_id, cases)
         return run_id

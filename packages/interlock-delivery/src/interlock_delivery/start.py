@@ -166,7 +166,7 @@ def begin_delivery(
     fingerprint: str,
 ) -> "Run":
     """A new run with a case for each task; SourceError if the plan or repository is unusable."""
-    from interlock.journal.runs import begin_run, find_run
+    from interlock.journal.runs import NewRun, begin_run, find_run
     from interlock_delivery.plan.watch import build_cases, load_usable_plan
     from interlock_delivery.worktrees.clone import inspect_repository
     from interlock_delivery.worktrees.remote import check_workers
@@ -176,17 +176,15 @@ def begin_delivery(
     inspect_repository(Path(config.source), config.base)
     check_workers(run_config.agents, config.work.remote)
     run_config = msgspec.structs.replace(run_config, application_config=msgspec.to_builtins(config))
-    run_id = begin_run(
-        connection,
-        bundle.open().circuit.with_thresholds(run_config.thresholds),
-        bundle.encode(),
-        build_cases(plan),
+    new = NewRun(
+        circuit=bundle.open().circuit.with_thresholds(run_config.thresholds),
+        text=bundle.encode(),
         source=config.plan,
         fingerprint=fingerprint,
         options=msgspec.to_builtins(run_config),
         at=time.time(),
     )
-    return find_run(connection, run_id)
+    return find_run(connection, begin_run(connection, new, build_cases(plan)))
 
 
 def find_earlier_run(connection: "Connection", options: DeliveryOptions) -> "Run | None":

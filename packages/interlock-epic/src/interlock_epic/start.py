@@ -12,11 +12,12 @@ import msgspec
 
 from interlock.api.circuits import Circuit
 from interlock.api.project import Project
-from interlock.api.work import RunResult, load_circuit, work_on_run
+from interlock.api.work import RunResult, SessionTerms, load_circuit, work_on_run
 from interlock.journal.address import make_absolute
 from interlock.journal.connection import Connection
 from interlock.journal.runs import (
     NewCase,
+    NewRun,
     Run,
     begin_run,
     find_newest_run,
@@ -108,10 +109,12 @@ def work_on_epic(
             connection,
             run,
             project.build_pool(load_circuit(run), run_config),
+            SessionTerms(
+                wait_for_humans=options.wait_for_humans,
+                wait_for_limits=options.wait_for_limits,
+                change_setup=change_setup,
+            ),
             display=project.display,
-            wait_for_humans=options.wait_for_humans,
-            wait_for_limits=options.wait_for_limits,
-            change_setup=change_setup,
         )
         return result, build_report(connection, result, epic_id, Checkpoints(place))
 
@@ -171,17 +174,16 @@ def _begin_or_continue(
         set_options(connection, unfinished, stored)
         project.display.note(f"going on with run {unfinished} of {config.epic_id}")
         return find_run(connection, unfinished), run_config
-    run_id = begin_run(
-        connection,
-        circuit.source.circuit.with_thresholds(run_config.thresholds),
-        circuit.bundle.encode(),
-        [NewCase(config.epic_id, {"id": config.epic_id, "title": config.title})],
+    new = NewRun(
+        circuit=circuit.source.circuit.with_thresholds(run_config.thresholds),
+        text=circuit.bundle.encode(),
         source=config.file or config.epic_id,
         fingerprint=fingerprint,
         options=stored,
         at=time.time(),
     )
-    return find_run(connection, run_id), run_config
+    case = NewCase(config.epic_id, {"id": config.epic_id, "title": config.title})
+    return find_run(connection, begin_run(connection, new, [case])), run_config
 
 
 def _build_run_config(

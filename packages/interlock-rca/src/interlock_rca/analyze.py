@@ -15,7 +15,7 @@ import msgspec
 
 from interlock.api.circuits import Circuit
 from interlock.api.project import Project
-from interlock.api.work import RunResult, load_circuit, work_on_run
+from interlock.api.work import RunResult, SessionTerms, load_circuit, work_on_run
 from interlock.carriers.registry import workspace_owner
 from interlock.engine.circuit import HUMAN
 from interlock.journal.address import beside
@@ -247,10 +247,10 @@ def work_on_suite(
             connection,
             run,
             pool,
+            SessionTerms(
+                wait_for_limits=wait_for_limits, change_setup=_hold_unproven, started=started
+            ),
             display=project.display,
-            wait_for_limits=wait_for_limits,
-            change_setup=_hold_unproven,
-            started=started,
         )
         if result.stopped_by is not None or result.status in ("budget", "rate-limited"):
             return result
@@ -260,10 +260,10 @@ def work_on_suite(
         connection,
         find_run(connection, suite.run_id),
         pool,
+        SessionTerms(
+            wait_for_humans=wait_for_humans, wait_for_limits=wait_for_limits, started=started
+        ),
         display=project.display,
-        wait_for_humans=wait_for_humans,
-        wait_for_limits=wait_for_limits,
-        started=started,
     )
     for note in result.notes:
         project.display.note(f"note: {note}")

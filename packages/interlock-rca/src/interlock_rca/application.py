@@ -1,6 +1,6 @@
 """Root-cause analysis as an application: its configuration, its hooks, its own roles."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from interlock.carriers.registry import AgentContext, AgentSpec
 from interlock.engine.case import Case
 from interlock.engine.circuit import HUMAN, Circuit
 from interlock.journal.connection import Connection
-from interlock.journal.runs import Run
+from interlock.journal.runs import NewCase, NewRun, Run
 from interlock.runtime.application import Application, QuestionGroup, RunSetup
 from interlock.runtime.case_overview import CaseOverview
 from interlock.runtime.settings import Settings
@@ -92,7 +92,8 @@ class Rca(Application):
         found: dict[str, Any] = msgspec.to_builtins(config)
         return found
 
-    begin = staticmethod(begin_cases)
+    def begin(self, connection: Connection, new: NewRun, cases: Iterable[NewCase]) -> int:
+        return begin_cases(connection, new, cases)
 
     def set_up_run(
         self,
@@ -136,7 +137,7 @@ class Rca(Application):
 
         look_ahead = in_families or own.recall_first
         given = _add_builtin_answers(carriers, analysis, own, look_ahead=look_ahead)
-        return RunSetup(_drop_prompts(circuit, promptless), given, hooks, enrich)
+        return RunSetup(_drop_prompts(circuit, promptless), given, hooks, enrich=enrich)
 
     def file_names(self, root: Path) -> NameFiles:
         return choose_names(root)

@@ -10,9 +10,8 @@ from typing import Any
 
 import msgspec
 
-from interlock.engine.circuit import Circuit
 from interlock.journal.connection import Connection
-from interlock.journal.runs import NewCase
+from interlock.journal.runs import NewCase, NewRun
 from interlock_rca.analyst.cluster import find_families
 from interlock_rca.analyst.evidence import make_excerpt
 from interlock_rca.analyst.masking import compute_fingerprint, mask_text
@@ -123,18 +122,8 @@ def _is_valid(name: str, value: Any) -> bool:
     return True
 
 
-def begin_cases(
-    connection: Connection,
-    circuit: Circuit,
-    text: str,
-    cases: Iterable[NewCase],
-    *,
-    source: str,
-    fingerprint: str,
-    options: Mapping[str, Any],
-    at: float,
-) -> int:
-    """A run of cases that a user wrote down, as a suite with one launch."""
+def begin_cases(connection: Connection, new: NewRun, cases: Iterable[NewCase]) -> int:
+    """Begin a run of cases that a user listed, as a suite with one launch; return its number."""
     written = list(cases)
     # Its name is what tells a failure from the others of the file.
     failures = [
@@ -143,20 +132,20 @@ def begin_cases(
     new_failures = [_describe_failure(failure, hash_failure(failure)) for failure in failures]
     family_of = _assign_families(new_failures, ())
     failed = [
-        _make_case(case.case_id, new, family_of[new.content], case)
-        for case, new in zip(written, new_failures, strict=True)
+        _make_case(case.case_id, failure, family_of[failure.content], case)
+        for case, failure in zip(written, new_failures, strict=True)
     ]
-    launch = Launch(launch_id=fingerprint[:16], name=source)
+    launch = Launch(launch_id=new.fingerprint[:16], name=new.source)
     opened = begin_suite(
         connection,
-        circuit,
-        text,
+        new.circuit,
+        new.text,
         [Arrival(launch=launch, cases=failed)],
-        name=source,
-        source=source,
-        fingerprint=fingerprint,
-        options=options,
-        at=at,
+        name=new.source,
+        source=new.source,
+        fingerprint=new.fingerprint,
+        options=new.options,
+        at=new.at,
     )
     return opened.run_id
 

@@ -9,7 +9,7 @@ import msgspec
 
 from interlock.api.manual import SavedArtifact, save_artifact
 from interlock.api.project import Project
-from interlock.api.work import load_circuit, work_on_run
+from interlock.api.work import SessionTerms, load_circuit, work_on_run
 from interlock.carriers.files.file import read_item_ids
 from interlock.carriers.registry import FILE_CARRIERS, FileOptions
 from interlock.engine.circuit import HUMAN, UNREADABLE, Circuit
@@ -98,7 +98,8 @@ def advance_cases(
     options = msgspec.convert(run.options, RunConfig)
     circuit = load_circuit(run)
     pool = project.build_pool(circuit, options)
-    work_on_run(connection, run, pool, display=project.display, only=set(numbers))
+    terms = SessionTerms(only=set(numbers))
+    work_on_run(connection, run, pool, terms, display=project.display)
     root = Path(msgspec.convert(options.files, FileOptions).root)
     report = render_regressions(build_outline(analyze.collect_findings(connection, suite)))
     write_case_folders(

@@ -95,7 +95,7 @@ def test_another_circuit_needs_none_of_it(tmp_path: Path) -> None:
         ours = find_application("paper").set_up_run(
             connection, find_run(connection, 1), world.circuit, given, {}, clock=FakeClock()
         )
-    assert (ours.carriers, ours.hooks, ours.enrich) == (given, None, None)
+    assert ours.carriers == given
     assert ours.circuit is world.circuit
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interlock.journal.database import open_writer
-from interlock.journal.runs import NewCase
+from interlock.journal.runs import NewCase, NewRun
 from interlock_rca.intake import (
     KnownFailures,
     begin_cases,
@@ -165,13 +165,15 @@ def test_what_is_no_failure_is_told_as_far_as_it_is_one(given_input: dict[str, A
 
 def begin_with(room: AnalysisWorld, *written: NewCase) -> int:
     with open_writer(room.db) as connection:
-        return begin_cases(
-            *(connection, room.circuit, room.text, written),
+        new = NewRun(
+            circuit=room.circuit,
+            text=room.text,
             source="cases.jsonl",
             fingerprint="0123456789abcdef",
             options={},
             at=room.clock.time,
         )
+        return begin_cases(connection, new, written)
 
 
 def test_cases_of_a_user_are_a_suite_and_keep_names_order_and_needs(tmp_path: Path) -> None:

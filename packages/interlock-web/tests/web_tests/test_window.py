@@ -13,7 +13,7 @@ from interlock.api.project import Project
 from interlock.engine.circuit_file import read_circuit
 from interlock.journal.address import PostgresAddress
 from interlock.journal.database import open_writer
-from interlock.journal.runs import NewCase, begin_run
+from interlock.journal.runs import NewCase, NewRun, begin_run
 from interlock.runtime.circuits import Bundle
 from tests.world.change import CHANGE
 from tests.world.command_line import APPROVED, LIMIT, World, until
@@ -228,16 +228,15 @@ def test_hostile_names_stay_names(tmp_path: Path) -> None:
     circuit = read_circuit(CIRCUIT, "tiny.yaml").circuit
     cases = [NewCase(name, {"text": name}) for name in NAMES]
     with open_writer(made.db) as connection:
-        begin_run(
-            connection,
-            circuit,
-            Bundle("tiny.yaml", CIRCUIT).encode(),
-            cases,
+        new = NewRun(
+            circuit=circuit,
+            text=Bundle("tiny.yaml", CIRCUIT).encode(),
             source=EVIL,
             fingerprint="x",
             options={"id": EVIL, "agents": {"human": EVIL}},
             at=0.0,
         )
+        begin_run(connection, new, cases)
     assert len(Project(tmp_path).runs()) == 1
     with served(made) as server:
         for path in (

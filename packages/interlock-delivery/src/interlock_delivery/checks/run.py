@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 
 from interlock.carriers.cli.ownership import TAGS, ProcessTag
-from interlock.carriers.cli.process import AgentProcess, ProcessEnd, ProcessSpec
+from interlock.carriers.cli.process import AgentProcess, OutputLimits, ProcessEnd, ProcessSpec
 from interlock.carriers.cli.timeouts import Timeouts
 from interlock.system.clock import Clock
 from interlock.system.errors import SourceError
@@ -229,9 +229,8 @@ class _CheckRun:
             clocks,
             output.take,
             self._clock,
-            max_line=LONGEST_LINE,
+            limits=OutputLimits(line=LONGEST_LINE, total=self._limits.most_output),
             snapshot=self._processes,
-            max_stdout=self._limits.most_output,
         ).run()
 
     async def _explain_failure(self, cell: CheckCell, result: CheckResult) -> CheckResult:

@@ -8,7 +8,7 @@ import msgspec
 import typer
 
 from interlock.api.start import go_on
-from interlock.api.work import RunResult, load_circuit, work_on_run
+from interlock.api.work import RunResult, SessionTerms, load_circuit, work_on_run
 from interlock.cli.app import DefaultVerb, ExitCode, app, exit_with
 from interlock.cli.options import (
     New,
@@ -191,9 +191,8 @@ def _work_on(
         connection,
         run,
         pool,
+        SessionTerms(once=once, **waits.choices),
         display=_BoardDisplay(project, board),
-        once=once,
-        **waits.choices,
     )
     for note in result.notes:
         echo_note(f"note: {note}")

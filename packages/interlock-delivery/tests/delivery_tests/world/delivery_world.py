@@ -19,13 +19,13 @@ from interlock.journal.history import list_lines
 from interlock.journal.journal import Journal
 from interlock.journal.mailbox import Mailbox
 from interlock.journal.runs import (
+    NewRun,
     RunStatus,
     begin_run,
     find_run,
     load_decisions,
     load_open_dispatches,
 )
-from interlock.runtime.application import DefaultHooks
 from interlock.runtime.circuits import find_circuit
 from interlock.runtime.loop import RunLoop
 from interlock.runtime.session import RunSession
@@ -251,16 +251,15 @@ class DeliveryWorld:
         bundle = find_circuit("delivery", self.folder)
         terms = self.terms(work or DeliverySettings(), **more)
         with open_writer(self.db) as connection:
-            return begin_run(
-                connection,
-                bundle.open().circuit,
-                msgspec.json.encode(bundle).decode(),
-                build_cases(load_usable_plan(terms)),
+            new = NewRun(
+                circuit=bundle.open().circuit,
+                text=bundle.encode(),
                 source=str(self.plan),
                 fingerprint="mark",
                 options={"terms": msgspec.to_builtins(terms)},
                 at=1.0,
             )
+            return begin_run(connection, new, build_cases(load_usable_plan(terms)))
 
     def work(
         self,
@@ -315,7 +314,7 @@ class DeliveryWorld:
                 RunTerms(
                     circuit=ours.circuit,
                     parallel=parallel,
-                    hooks=ours.hooks or DefaultHooks(),
+                    hooks=ours.hooks,
                     unplaced=ours.unplaced,
                 ),
                 {**ours.carriers, **programs},

@@ -11,7 +11,7 @@ import msgspec
 
 from interlock.engine.circuit import Circuit
 from interlock.journal.connection import Connection, RawConnection, is_row_id, transaction
-from interlock.journal.runs import NewCase, insert_cases, insert_run, reopen_run
+from interlock.journal.runs import NewCase, NewRun, insert_cases, insert_run, reopen_run
 from interlock.system.errors import SourceError, StoreError
 from interlock.system.test_output import TestCounts
 from interlock.system.time import parse_timestamp
@@ -103,16 +103,15 @@ def begin_suite(
     """A new suite, its run, and all that arrived; or nothing. It gets the next number, or that
     one."""
     with transaction(connection) as raw:
-        run_id = insert_run(
-            raw,
-            circuit,
-            text,
+        new = NewRun(
+            circuit=circuit,
+            text=text,
             source=source,
             fingerprint=fingerprint,
             options=options,
             at=at,
-            number=number,
         )
+        run_id = insert_run(raw, new, number)
         suite_id = open_suite(raw, run_id, name, description, at)
         _add_arrivals(raw, circuit, suite_id, run_id, arrivals, at)
     return OpenedSuite(suite_id, run_id)

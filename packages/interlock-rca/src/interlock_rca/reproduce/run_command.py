@@ -14,7 +14,13 @@ from pathlib import Path
 
 import msgspec
 
-from interlock.carriers.cli.process import AgentProcess, ProcessEnd, ProcessSpec, describe_exit
+from interlock.carriers.cli.process import (
+    AgentProcess,
+    OutputLimits,
+    ProcessEnd,
+    ProcessSpec,
+    describe_exit,
+)
 from interlock.carriers.cli.timeouts import Timeouts
 from interlock.system.clock import SystemClock
 from interlock.system.process_tree import OutputLine
@@ -58,8 +64,7 @@ def run_command(
         limits,
         output.take,
         clock,
-        max_line=_LONGEST_LINE,
-        max_stdout=MAX_OUTPUT,
+        limits=OutputLimits(line=_LONGEST_LINE, total=MAX_OUTPUT),
     )
     ended = asyncio.run(_run_until_stopped(process))
     stopped = {

@@ -21,7 +21,7 @@ from interlock.journal.connection import Connection
 from interlock.journal.database import open_writer
 from interlock.journal.journal import Journal
 from interlock.journal.runs import Run, RunStatus, find_run
-from interlock.runtime.application import DefaultHooks, RunSetup
+from interlock.runtime.application import RunSetup
 from interlock.runtime.budget import BudgetLimits, BudgetQuestion, BudgetUsage, RunBudget
 from interlock.runtime.circuits import Bundle, find_circuit
 from interlock.runtime.loop import RunLoop
@@ -171,7 +171,7 @@ class AnalysisWorld(World):
                     RunTerms(
                         circuit=ours.circuit,
                         budget=BudgetQuestion(RunBudget(limits, usage, self.clock.time)),
-                        hooks=ours.hooks or DefaultHooks(),
+                        hooks=ours.hooks,
                         wait_for_humans=wait,
                     ),
                     ours.carriers,

@@ -215,14 +215,14 @@ class Project:
         id: str = "",  # noqa: A002 - the word users know
         set: Mapping[str, Any] | None = None,  # noqa: A002 - as the flag --set
         budget: Mapping[str, str | int | float] | None = None,
-        slots: Mapping[str, int] | None = None,
-        parallel: int | None = None,
+        slots: Mapping[str, int] | int | None = None,
     ) -> Run:
         """Start cases through a circuit and return at once; the work goes on in the background.
 
         `circuit` is a name, the path of a YAML file, or a `Circuit`. Each case is a dict with an
         `id`; `agents` says who answers, by role. `set` changes thresholds, `budget` limits what the
-        run may spend, `slots` how many of a role work at once, `parallel` how many in all.
+        run may spend, `slots` how many agents work at once: a number for all roles together, or a
+        number per role, where the role `""` stands for all together.
 
         With an `id`, the same input is the same run: if it was interrupted, it continues; if it is
         over, it is only returned. Other input under the same id is refused.
@@ -232,11 +232,13 @@ class Project:
         request = read_request(changed, changes, _encode_cases(cases), "cases", id=id)
         agents = _group_by_role(agents)
         config = configure(self, request)
+        places = {"": slots} if isinstance(slots, int) else dict(slots or {})
+        parallel = places.pop("", None) or config.parallel
         config = msgspec.structs.replace(
             config,
-            slots={**config.slots, **(slots or {})},
+            slots={**config.slots, **places},
             budget={**config.budget, **flatten_limits(dict(budget or {}))},
-            parallel=parallel or config.parallel,
+            parallel=parallel,
         )
         config, given = self._take_agents(changed.source.circuit, config, agents)
         self.build_pool(changed.source.circuit, config, given)  # a missing agent leaves no trace

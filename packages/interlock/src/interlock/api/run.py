@@ -15,7 +15,7 @@ import msgspec
 
 from interlock.api.inspect import CaseLife
 from interlock.api.start import OpenRun
-from interlock.api.work import Display, RunResult, describe_run, work_on_run
+from interlock.api.work import Display, RunResult, SessionTerms, describe_run, work_on_run
 from interlock.journal.address import DatabaseAddress, identify
 from interlock.journal.connection import Connection
 from interlock.journal.database import find_writers, open_writer
@@ -150,10 +150,9 @@ class RunWork:
                         connection,
                         run,
                         pool,
+                        SessionTerms(started=self._take_session, changed=self._notify_change),
                         display=self._display,
                         ownership=owned,
-                        started=self._take_session,
-                        changed=self._notify_change,
                     )
         except BaseException as error:
             self._error = error

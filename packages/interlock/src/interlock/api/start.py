@@ -8,14 +8,15 @@ import hashlib
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
 from interlock.api.circuits import Circuit
 from interlock.api.work import (
+    PATIENT,
     RunResult,
-    WorkOptions,
+    SessionTerms,
     describe_run,
     load_circuit,
     work_on_run,
@@ -26,6 +27,7 @@ from interlock.journal.ownership import Ownership, check_free, leave_to_coordina
 from interlock.journal.runs import (
     FINISHED,
     NewCase,
+    NewRun,
     find_newest_run,
     find_run,
     find_unfinished_run,
@@ -132,16 +134,15 @@ def begin(
         return OpenRun(run, project.build_pool(load_circuit(run), config, given), True)
     circuit = request.circuit.bundle.open().circuit.with_thresholds(config.thresholds)
     pool = project.build_pool(circuit, config, given)
-    run_id = find_application(circuit.name).begin(
-        connection,
-        circuit,
-        request.circuit.bundle.encode(),
-        request.cases,
+    new = NewRun(
+        circuit=circuit,
+        text=request.circuit.bundle.encode(),
         source=request.source,
         fingerprint=_build_fingerprint(config),
         options=msgspec.to_builtins(config),
         at=project.clock.now() if project.clock else time.time(),
     )
+    run_id = find_application(circuit.name).begin(connection, new, request.cases)
     return OpenRun(find_run(connection, run_id), pool, False)
 
 
@@ -174,11 +175,11 @@ def work_here(
     opened: OpenRun,
     *,
     detach: bool = False,
-    **work: Unpack[WorkOptions],
+    terms: SessionTerms = PATIENT,
 ) -> RunResult:
     """Work on an open run in this thread; to `detach` leaves it to coordinators instead."""
     if not detach:
-        return work_on_run(connection, opened.run, opened.pool, display=project.display, **work)
+        return work_on_run(connection, opened.run, opened.pool, terms, display=project.display)
     at = project.clock.now() if project.clock else time.time()
     leave_to_coordinators(connection, opened.run.run_id, at)
     return describe_run(connection, find_run(connection, opened.run.run_id))

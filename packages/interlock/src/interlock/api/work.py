@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any, Protocol, TypedDict
+from typing import Protocol
 
 import msgspec
 
@@ -32,7 +32,7 @@ from interlock.runtime.agent_pool import (
     roles_answered_later,
     roles_written_out,
 )
-from interlock.runtime.application import CaseHooks, DefaultHooks, RunSetup, find_application
+from interlock.runtime.application import CaseHooks, RunSetup, find_application
 from interlock.runtime.budget import (
     BUDGET_INQUIRY,
     BudgetLimits,
@@ -79,11 +79,24 @@ class NoDisplay:
         yield lambda _counts, _spent: None
 
 
-class WorkOptions(TypedDict, total=False):
-    """How long to work on a run; the parameters of `work_on_run` that callers pass on."""
+class SessionTerms(msgspec.Struct, frozen=True, kw_only=True):
+    """The terms of one session: what it waits for, which cases it works on, who follows it."""
 
-    wait_for_humans: bool
-    wait_for_limits: bool
+    wait_for_humans: bool = False
+    wait_for_limits: bool = True
+    only: Collection[int] | None = None
+    """The numbers of the cases to work on; None for all of them."""
+    once: bool = False
+    """Give each case one agent's turn and then let it rest."""
+    change_setup: Callable[[RunSetup], RunSetup] = lambda setup: setup
+    started: Callable[[RunSession], None] = lambda _session: None
+    """Called with the session before it begins."""
+    changed: Callable[[], None] = lambda: None
+    """Called after every turn."""
+
+
+PATIENT = SessionTerms()
+"""The usual terms: wait for rate limits, not for people."""
 
 
 class RunResult(msgspec.Struct, frozen=True):
@@ -122,69 +135,62 @@ def work_on_run(
     connection: Connection,
     run: Run,
     pool: AgentPool,
+    terms: SessionTerms = PATIENT,
     *,
     display: Display,
     ownership: Ownership | None = None,
-    wait_for_humans: bool = False,
-    wait_for_limits: bool = True,
-    only: Collection[int] | None = None,
-    once: bool = False,
-    change_setup: Callable[[RunSetup], RunSetup] = lambda setup: setup,
-    started: Callable[[RunSession], None] = lambda _session: None,
-    changed: Callable[[], None] = lambda: None,
 ) -> RunResult:
-    """Work until the run ends or must wait; on `only` some of its cases, if they are named. With
-    `once` each case gets one agent's turn. `started` is given the session when it is set up,
-    `changed` is called after every turn. The run is owned meanwhile, unless the caller does;
-    StoreError if another works on it."""
+    """Work on a run until it ends or must wait; StoreError if another process works on it.
+
+    The session owns the run, unless the caller brings the `ownership`.
+    """
     circuit = load_circuit(run)
     config = msgspec.convert(run.options, RunConfig)
     with ExitStack() as held:
         ownership = ownership or held.enter_context(own_run(connection, run.run_id))
         progress = held.enter_context(display.show_progress())
         observer = held.enter_context(_observe(connection, run, display))
-        begin = find_application(run.circuit).set_up_run
-        own = config.application_config
-        setup = change_setup(
-            begin(connection, run, circuit, pool.carriers, own, clock=pool.clock, only=only)
-        )
-        hooks = _limit_rounds(setup, circuit) if once else setup.hooks
-        for hint in sorted({each.traits.hint for each in pool.carriers.values()} - {""}):
-            display.note(hint)
-        terms = _build_terms(
+        setup = find_application(run.circuit).set_up_run(
             connection,
             run,
-            pool,
-            msgspec.structs.replace(setup, hooks=hooks),
-            wait_for_humans=wait_for_humans,
-            wait_for_limits=wait_for_limits,
+            circuit,
+            pool.carriers,
+            config.application_config,
+            clock=pool.clock,
+            only=terms.only,
+        )
+        setup = terms.change_setup(setup)
+        for hint in sorted({each.traits.hint for each in pool.carriers.values()} - {""}):
+            display.note(hint)
+        run_terms = RunTerms(
+            circuit=setup.circuit,
+            roles=pool.roles,
+            parallel=pool.parallel,
+            by_hand=roles_answered_later(pool.carriers),
+            unplaced=setup.unplaced,
+            budget=open_budget(connection, run, pool),
+            hooks=setup.hooks,
+            pace=OneRound(circuit, {HUMAN, *setup.unplaced}) if terms.once else setup.pace,
+            pauses=list_newest_pauses(connection),
+            run_at=run.created_at,
+            enrich=setup.enrich,
+            wait_for_humans=terms.wait_for_humans,
+            wait_for_limits=terms.wait_for_limits,
             tell=_build_notifier(display, pool, observer),
-            watch=partial(_watch, progress, changed, observer),
+            watch=partial(_watch, progress, terms.changed, observer),
         )
         journal = Journal(
             connection, run.run_id, config.after, ownership, observer.record if observer else None
         )
         session = RunSession(
-            RunLoop(journal, terms, setup.carriers, pool.clock),
+            RunLoop(journal, run_terms, setup.carriers, pool.clock),
             connection,
             ownership,
             draining=lambda out: display.note(_describe_draining(out)),
             crashes=CrashReporter(pool.crash_folder, display.note),
         )
-        started(session)
+        terms.started(session)
         status = asyncio.run(_run_session(session, pool))
-    return _build_result(connection, run, pool, setup, session, status)
-
-
-def _build_result(
-    connection: Connection,
-    run: Run,
-    pool: AgentPool,
-    setup: RunSetup,
-    session: RunSession,
-    status: RunStatus,
-) -> RunResult:
-    """Return how the run stands at the end of a session."""
     return RunResult(
         run.run_id,
         status,
@@ -194,33 +200,9 @@ def _build_result(
         ends=dict(count_ends(connection, run.run_id)),
         stopped_by=session.stopped_by,
         written_out=tuple(list_written_out(connection, run, setup.circuit, pool.carriers)),
-        notes=tuple(dict.fromkeys(setup.hooks.notes())) if setup.hooks else (),
+        notes=tuple(dict.fromkeys(setup.hooks.notes())),
         hooks=setup.hooks,
     )
-
-
-def _build_terms(
-    connection: Connection, run: Run, pool: AgentPool, setup: RunSetup, **more: Any
-) -> RunTerms:
-    """Return the terms of a run, as its pool, its application and the caller have them."""
-    return RunTerms(
-        circuit=setup.circuit,
-        roles=pool.roles,
-        parallel=pool.parallel,
-        by_hand=roles_answered_later(pool.carriers),
-        unplaced=setup.unplaced,
-        budget=open_budget(connection, run, pool),
-        hooks=setup.hooks or DefaultHooks(),
-        pauses=list_newest_pauses(connection),
-        run_at=run.created_at,
-        enrich=setup.enrich or (lambda briefing: briefing),
-        **more,
-    )
-
-
-def _limit_rounds(setup: RunSetup, circuit: Circuit) -> CaseHooks:
-    """The application's hooks, and one agent's turn for each case."""
-    return OneRound(setup.hooks or DefaultHooks(), circuit, {HUMAN, *setup.unplaced})
 
 
 @contextmanager

@@ -1,4 +1,1 @@
-"""Who answers a dispatch.
-
-Programs, scripts, functions, people, files, MCP and ACP workers, agent CLIs.
-"""
+"""Carriers ask agents: programs, functions, people, files, MCP and ACP workers, agent CLIs."""

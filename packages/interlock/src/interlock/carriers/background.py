@@ -1,10 +1,10 @@
-"""The background work of carriers. None of it dies silently: what fails unexpectedly is a `crash`.
+"""The background work of carriers: an unexpected error in it ends its dispatches as `crash`.
 
 `TaskCarrier` is the base of carriers that work on each ask in a task of its own. Tasks, timers and
-readers that any carrier starts inherit the context it was called in, and with it the `CarrierGuard`
-that called it. So one exception handler of the event loop, `CrashReporter`, can tell whose work
-failed: the traceback goes to a file, one line to the user, and the dispatches that would wait for
-ever end. Carriers that know better which dispatch failed say so with `report_error`.
+readers inherit the context in which a carrier was called, and with it the carrier's `CarrierGuard`.
+So the event loop's one exception handler, `CrashReporter`, knows whose work failed: it writes the
+traceback to a file, shows the user one line, and ends the dispatches that would wait for ever.
+Carriers that know which dispatch failed call `report_error`.
 """
 
 import asyncio
@@ -30,8 +30,11 @@ _NOTE = "interlock_note"
 
 
 def report_error(error: BaseException, *dispatch_ids: int) -> str:
-    """Report an unexpected error, and end these dispatches as `crash`. Returns the reason for a
-    reply of the caller's own; it names the file of the traceback, if there is one."""
+    """Report an unexpected error and end these dispatches as `crash`.
+
+    Return the reason for the caller's own reply; it names the file of the traceback, if there is
+    one.
+    """
     context = {"message": "background work failed", "exception": error, _DISPATCHES: dispatch_ids}
     asyncio.get_running_loop().call_exception_handler(context)
     return _describe(error, str(context.get(_FILE, "")))
@@ -43,14 +46,14 @@ def tell_user(text: str) -> None:
 
 
 def report_failure(task: "asyncio.Task[Any]") -> None:
-    """The done callback of every task that nobody awaits."""
+    """Report the error of a task that nobody awaits; used as its done callback."""
     if not task.cancelled() and (error := task.exception()) is not None:
         context = {"message": "a task failed", "exception": error}
         asyncio.get_running_loop().call_exception_handler(context)
 
 
 async def wait_until(clock: Clock, when: float) -> None:
-    """Return at that time; if whoever waits is cancelled, the timer is, too."""
+    """Return at that time; the timer ends with the waiting task."""
     over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     cancel = clock.call_at(when, lambda: None if over.done() else over.set_result(None))
     try:
@@ -60,17 +63,16 @@ async def wait_until(clock: Clock, when: float) -> None:
 
 
 class Stoppable(Protocol):
-    """Work under way that can be ended in order."""
+    """Work that can be stopped in order."""
 
     def stop(self) -> None: ...
 
 
 class TaskCarrier(Carrier):
-    """A carrier that answers each ask in a task of its own, which ends in a reply whatever happens.
+    """A carrier that answers each ask in a task of its own.
 
-    An error that we foresee becomes a `crash` reply with its sentence; any other one becomes a
-    `crash` too and is reported to the event loop, so that no task dies silently. A dispatch that
-    was settled gets no reply any more.
+    An expected error becomes a `crash` reply with its sentence; any other error becomes a `crash`
+    and is reported to the event loop. A dispatch that was settled gets no reply.
     """
 
     def __init__(self) -> None:
@@ -82,11 +84,11 @@ class TaskCarrier(Carrier):
 
     @abstractmethod
     async def answer(self, ask: Ask) -> Reply:
-        """Work on an ask. Done twice for the same ask, it must do no harm."""
+        """Work on an ask. Working on the same ask twice must do no harm."""
 
     async def prepare(self) -> None:
-        """What must be done once, before the first ask is worked on. If it fails, so does every
-        task, by the same error."""
+        """Prepare once, before the first ask. If this fails, every task fails with the same
+        error."""
 
     def start(self, session: Session) -> None:
         super().start(session)
@@ -103,7 +105,7 @@ class TaskCarrier(Carrier):
                 task.add_done_callback(report_failure)
 
     def settle(self, dispatch_id: int, error: str = "") -> None:
-        """End what is under way: in order if it can be stopped, else by cancelling its task."""
+        """Stop the work on a dispatch in order if possible, else cancel its task."""
         task = self._current.pop(dispatch_id, None)
         work = self._stoppable.pop(dispatch_id, None)
         if work is not None:
@@ -121,8 +123,10 @@ class TaskCarrier(Carrier):
 
     @contextmanager
     def stoppable(self, ask: Ask, work: Stoppable) -> Iterator[None]:
-        """While this lasts, the dispatch is ended by stopping `work`, not by cancelling its task.
-        Work for a dispatch that is not needed any more is stopped at once."""
+        """End the dispatch by stopping `work`, not by cancelling its task, while this lasts.
+
+        Work for a dispatch that is not needed any more is stopped at once.
+        """
         if self._current.get(ask.dispatch_id) is not asyncio.current_task():
             work.stop()
         else:
@@ -155,7 +159,7 @@ class TaskCarrier(Carrier):
 
 
 class CarrierGuard(CarrierWrapper):
-    """Calls a carrier so that whatever fails in it, now or later, is known to be its work."""
+    """Call a carrier so that any failure in it, now or later, is attributed to it."""
 
     def __init__(self, inner: Carrier) -> None:
         super().__init__(inner)
@@ -164,7 +168,8 @@ class CarrierGuard(CarrierWrapper):
         self._context.run(_GUARD.set, self)
 
     def start(self, session: Session) -> None:
-        """Let what fails here fail for the caller: without its carriers a run cannot begin."""
+        """Start the carrier; its errors are raised, because a run cannot begin without its
+        carriers."""
         self._context.run(super().start, session)
 
     def send(self, asks: Sequence[Ask]) -> None:
@@ -183,7 +188,7 @@ class CarrierGuard(CarrierWrapper):
             self._context.run(report_error, problem)
 
     def fail(self, reason: str, dispatch_ids: Sequence[int] | None) -> list[int]:
-        """End these dispatches, or all that are open, as `crash`; which of them were open."""
+        """End these dispatches, or all open ones, as `crash`; return those that were open."""
         ended = sorted(self._open if dispatch_ids is None else self._open & set(dispatch_ids))
         for dispatch_id in ended:
             self._open.discard(dispatch_id)
@@ -195,7 +200,7 @@ class CrashReporter:
     """The exception handler of a run's event loop."""
 
     def __init__(self, folder: Path | None, note: Callable[[str], None]) -> None:
-        """`folder` is where tracebacks are written, `note` shows the user a line."""
+        """Write tracebacks to `folder`; `note` shows the user a line."""
         self._folder = folder
         self._note = note
 
@@ -225,7 +230,8 @@ class CrashReporter:
         self._note(f"{reason}{ending}")
 
     def _write_traceback(self, error: Exception) -> str:
-        """The same error is written once. Where it cannot be written, the line must do."""
+        """Write a traceback and return its file, once per error; return "" if it cannot be
+        written."""
         if self._folder is None:
             return ""
         text = "".join(traceback.format_exception(error)).encode(errors="replace")
@@ -238,7 +244,8 @@ class CrashReporter:
 
 
 def _find_guard(context: dict[str, Any]) -> CarrierGuard | None:
-    """The guard in whose context a callback ran; report functions run in that context already."""
+    """Return the guard in whose context a callback ran; report functions run in that context
+    already."""
     where = getattr(context.get("handle"), "_context", None)  # public only from Python 3.12 on
     found: CarrierGuard | None = _GUARD.get() if where is None else where.get(_GUARD)
     return found

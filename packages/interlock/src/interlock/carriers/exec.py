@@ -1,8 +1,8 @@
-"""The agent `exec`: any command. The prompt goes to its stdin, its stdout is the answer.
+"""The agent `exec`: any command, with the prompt on stdin and the answer on stdout.
 
 Each ask is one supervised process, ended with everything it started; what an earlier Interlock left
-when it was killed is ended first. The command learns its ids from INTERLOCK_* variables. The step's
-timeout is its only clock. Exit code 75 (EX_TEMPFAIL), or an error that tells of a rate limit, is a
+when it was killed is ended first. The command gets its ids as INTERLOCK_* variables. The step's
+timeout is its only clock. Exit code 75 (EX_TEMPFAIL), or an error that names a rate limit, is a
 rate limit.
 """
 
@@ -20,7 +20,13 @@ from interlock.carriers.cli.outcome import (
     parse_reset_time,
 )
 from interlock.carriers.cli.ownership import NO_WORKSPACE, WorkspaceOwner
-from interlock.carriers.cli.process import AgentProcess, ProcessEnd, ProcessSpec, describe_exit
+from interlock.carriers.cli.process import (
+    AgentProcess,
+    OutputLimits,
+    ProcessEnd,
+    ProcessSpec,
+    describe_exit,
+)
 from interlock.carriers.cli.timeouts import StreamSign, Timeouts
 from interlock.carriers.cli.work_folder import write_attempt_notes
 from interlock.carriers.contract import MAX_ANSWER, Ask, Reply
@@ -33,12 +39,12 @@ from interlock.system.text import strip_colours
 _NAME = "exec"
 _MAX_STDERR = 1_000
 _MAX_LINES = 8
-"""Of stderr: what went wrong stands last."""
+"""Lines of stderr that are shown: the cause stands last."""
 _TIMEOUTS = Timeouts(first_byte=inf, silence=inf, after_result=inf, tool=inf, wall=inf, grace=2.0)
 
 
 class CommandAgent(TaskCarrier):
-    """A carrier that starts one process for each ask."""
+    """Start one process for each ask."""
 
     def __init__(
         self,
@@ -47,7 +53,7 @@ class CommandAgent(TaskCarrier):
         owner: WorkspaceOwner = NO_WORKSPACE,
         root: Path | None = None,
     ) -> None:
-        """`root` is where what must be told of an attempt is noted."""
+        """Prepare to run the command; notes about its attempts go below `root`."""
         super().__init__()
         self._argv = tuple(argv)
         self._environment = dict(environment)
@@ -61,7 +67,8 @@ class CommandAgent(TaskCarrier):
         output = bytearray()
 
         def read_line(line: OutputLine) -> Iterable[StreamSign]:
-            """Half a line counts too, also when what the command left behind was ended after it."""
+            """Collect output; half a line counts too, even after what the command left behind was
+            ended."""
             if (not line.late or line.half) and len(output) <= MAX_ANSWER:
                 output.extend(line.text if line.half else line.text + b"\n")
             return ()
@@ -71,8 +78,7 @@ class CommandAgent(TaskCarrier):
             _TIMEOUTS,
             read_line,
             SystemClock(),
-            max_line=MAX_ANSWER + 1,
-            max_stdout=MAX_ANSWER,
+            limits=OutputLimits(line=MAX_ANSWER + 1, total=MAX_ANSWER),
         )
         with self.stoppable(ask, process):
             ended = await process.run()
@@ -104,13 +110,12 @@ def _build_reply(ask: Ask, output: bytes, ended: ProcessEnd) -> Reply:
 
 
 def _read_plain(output: bytes) -> str:
-    """Without the sequences that colour a terminal, and with a mark in place of bytes that are no
-    UTF-8."""
+    """Return the output without colour codes, with a mark in place of bytes that are not UTF-8."""
     return strip_colours(output.decode("utf-8", "replace"))
 
 
 def build_variables(ask: Ask) -> dict[str, str]:
-    """What a process is told of its ask."""
+    """Return the variables that tell a process about its ask."""
     return {
         "INTERLOCK_DISPATCH_ID": str(ask.dispatch_id),
         "INTERLOCK_RUN_ID": str(ask.run_id),

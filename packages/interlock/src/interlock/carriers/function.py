@@ -1,8 +1,8 @@
-"""Agents that are code: Python functions of a user, and handlers of our own applications.
+"""Agents that are code: Python functions of a user, and handlers of applications.
 
-`FunctionCarrier` runs a plain or async callable for each dispatch: what it returns is the answer,
-what it raises is a `crash`. `Handler` and `AsyncHandler` are for applications: they see the ask
-as the loop sent it and build the whole reply; a `Handler` may leave an ask to another carrier.
+`FunctionCarrier` runs a plain or async callable for each dispatch: it returns the answer, or raises
+and thereby crashes. `Handler` and `AsyncHandler` are for applications: they see the ask as the loop
+sent it and build the whole reply; a `Handler` may leave an ask to another carrier.
 """
 
 import asyncio
@@ -39,25 +39,25 @@ _LOG = logging.getLogger(__name__)
 
 
 class Dispatch(msgspec.Struct, frozen=True, kw_only=True):
-    """What an agent is asked: one attempt at one step of one case."""
+    """The question to an agent: one attempt at one step of one case."""
 
     id: int
-    """Its number in the journal. After a restart, the same dispatch may come a second time."""
+    """The dispatch's number in the journal; after a restart, the same dispatch may come again."""
     case: Mapping[str, Any]
-    """The case as it was started, with its `id`. A copy: changing it changes nothing."""
+    """A copy of the case as it was started, with its `id`."""
     case_id: str
     step: str
     role: str
     attempt: int
-    """1 the first time that this step is asked about this case, then 2, and so on."""
+    """The number of times that this step was asked about this case, from 1."""
     prompt: str
-    """The step's prompt, rendered. It also says what was wrong with the last attempt."""
+    """The step's rendered prompt. It also says what was wrong with the last attempt."""
     schema: Mapping[str, Any] | None = None
     """The JSON Schema of the answer, if the step has one."""
     deadline: float | None = None
-    """When the step times out, in seconds since the epoch."""
+    """The time at which the step times out, in seconds since the epoch."""
     context: Mapping[str, Any] = {}
-    """What earlier steps of the case have left, as the prompt sees it. A copy, too."""
+    """A copy of the context that earlier steps of the case have left, as the prompt sees it."""
 
 
 Returned = str | Mapping[str, Any] | msgspec.Struct | Reply
@@ -67,10 +67,10 @@ Function = Callable[[Dispatch], Returned | Awaitable[Returned]]
 
 
 class FunctionCarrier(TaskCarrier):
-    """A carrier that calls a function for each ask.
+    """Call a function for each ask.
 
-    An async function is cancelled when its answer is not needed any more. A plain one cannot be:
-    it runs on in its thread, which keeps neither the loop nor the process alive.
+    An async function is cancelled when its answer is not needed any more. A plain one cannot be: it
+    runs on in its thread, which keeps neither the loop nor the process alive.
     """
 
     def __init__(self, function: Function) -> None:
@@ -82,7 +82,7 @@ class FunctionCarrier(TaskCarrier):
 
 
 async def call_function(function: Function, ask: Ask, session: Session) -> Reply:
-    """Return a function's reply to one ask; whatever the function raises is a `crash`."""
+    """Return a function's reply to one ask; anything it raises is a `crash`."""
     step = session.steps.get(ask.step)
     dispatch = build_dispatch(ask, step)
     # The time of a clock in tests stands still while a function works.
@@ -105,8 +105,11 @@ async def call_function(function: Function, ask: Ask, session: Session) -> Reply
 
 
 def build_dispatch(ask: Ask, step: Step | None = None) -> Dispatch:
-    """What the function sees of an ask. The case's data is copied: the function may run in a
-    thread, and must not change what the engine decides by."""
+    """Build what the function sees of an ask.
+
+    The case's data is copied: the function may run in a thread, and must not change the engine's
+    data.
+    """
     data: dict[str, Any] = copy.deepcopy(dict(ask.case.input)) if ask.case else {}
     timeout = step.timeout if step else None
     return Dispatch(
@@ -124,7 +127,7 @@ def build_dispatch(ask: Ask, step: Step | None = None) -> Dispatch:
 
 
 def build_reply(ask: Ask, value: object, step: Step | None = None) -> Reply:
-    """The reply that carries what a function returned; TypeError for what no answer can be."""
+    """Build the reply for a function's answer; TypeError for a value that no answer can be."""
     if isinstance(value, Reply):
         return msgspec.structs.replace(value, dispatch_id=ask.dispatch_id)
     if isinstance(value, str) and step is not None and _is_plain_text(value, ask.language, step):
@@ -137,15 +140,17 @@ def build_reply(ask: Ask, value: object, step: Step | None = None) -> Reply:
 
 
 def _is_plain_text(value: str, language: str, step: Step) -> bool:
-    """Whether the step asks for an object that holds a text, and this is the text alone. What
-    looks like an object was meant as one."""
+    """Return whether the step asks for an object with a text, and this is the text alone.
+
+    Text that looks like an object was meant as one.
+    """
     if language != "json" or value.lstrip().startswith(("{", "```", "~~~")):
         return False
     return _TEXT in step.shape.fields and step.shape.find_problem({_TEXT: value}) is None
 
 
 def encode_answer(value: object, language: str = "json") -> bytes:
-    """The answer's bytes; TypeError for what no answer can be made of."""
+    """Return the answer's bytes; TypeError for a value that no answer can be."""
     if isinstance(value, str):
         return unwrap_fence(value.encode(errors="surrogatepass"), language)
     is_record = isinstance(value, Mapping | msgspec.Struct) or (
@@ -158,7 +163,8 @@ def encode_answer(value: object, language: str = "json") -> bytes:
 
 
 def unwrap_fence(answer: bytes, language: str) -> bytes:
-    """Models like to put their one object into a fence; anything else stays as it is."""
+    """Return the one object inside a fence, which models like to add; other answers stay as they
+    are."""
     if language != "json" or not answer.lstrip().startswith(_FENCES):
         return answer
     found = find_answer_object(answer.decode(errors="replace"), MAX_ANSWER)
@@ -172,8 +178,11 @@ def _is_async(function: Function) -> bool:
 
 
 async def _run_in_thread(function: Function, dispatch: Dispatch, name: str) -> Any:
-    """Not in the loop's own executor: its few threads would be shared with everything else, and
-    a function that never returns would keep the process from ending."""
+    """Run a function in a thread of its own.
+
+    The loop's executor has few threads, shared with everything else, and a function that never
+    returns would keep the process from ending.
+    """
     loop = asyncio.get_running_loop()
     waiting: asyncio.Future[tuple[Any, BaseException | None]] = loop.create_future()
     context = contextvars.copy_context()
@@ -201,19 +210,19 @@ async def _run_in_thread(function: Function, dispatch: Dispatch, name: str) -> A
 
 
 def build_crash(ask: Ask, error: BaseException) -> Reply:
-    """The reply for what a function raised: the reason is for the journal, the traceback
-    for the log of whoever wants it."""
+    """Build the reply for an exception: the reason is for the journal, the traceback for the
+    log."""
     _LOG.debug("dispatch %d: the function failed", ask.dispatch_id, exc_info=error)
     reason = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
     return Reply(ask.dispatch_id, failure=CRASH, reason=reason)
 
 
 HandlerFunction = Callable[[Ask], Reply | None]
-"""The answer to an ask, or None if somebody else must be asked."""
+"""Return the answer to an ask, or None to leave it to the other carrier."""
 
 
 class _Nobody(Carrier):
-    """A carrier that has no answer to anything."""
+    """A carrier that answers nothing."""
 
     def send(self, asks: Sequence[Ask]) -> None:
         for ask in asks:
@@ -225,8 +234,11 @@ class _Nobody(Carrier):
 
 
 class Handler(CarrierWrapper):
-    """A carrier whose answers are computed at once, in this process. What the function leaves to
-    another carrier goes on together, so that a carrier of batches gets one batch."""
+    """Compute answers at once, in this process.
+
+    Asks that the function leaves to another carrier go on together, so that a carrier of batches
+    gets one batch.
+    """
 
     def __init__(self, function: HandlerFunction, fallback: Carrier | None = None) -> None:
         super().__init__(fallback or _Nobody())
@@ -252,21 +264,22 @@ class PromptlessHandler(Handler):
 
 
 def build_answer(ask: Ask, data: object, by: str = "") -> Reply:
-    """A reply with this answer."""
+    """Build a reply with this answer."""
     return Reply(ask.dispatch_id, msgspec.json.encode(data), answered_by=by)
 
 
 AsyncHandlerFunction = Callable[[Ask], Awaitable[Reply]]
-"""The answer to an ask, after some work. Done twice for the same ask, it must do no harm."""
+"""Return the answer to an ask after some work; working on the same ask twice must do no harm."""
 
 
 class AsyncHandler(TaskCarrier):
-    """A carrier whose answers take some work, each in a task of its own."""
+    """Compute answers that take some work, each in a task of its own."""
 
     def __init__(
         self, function: AsyncHandlerFunction, on_close: Callable[[], None] = lambda: None
     ) -> None:
-        """`on_close` is called when no work is under way any more and none will be."""
+        """Call `function` for each ask, and `on_close` once no work is under way and none will
+        be."""
         super().__init__()
         self._function = function
         self._on_close = on_close

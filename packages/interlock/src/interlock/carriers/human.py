@@ -1,10 +1,9 @@
-"""The role `human`: a question stays open until somebody leaves an answer in the mailbox.
+"""The role `human`: a question stays open until an answer is in the mailbox.
 
-Answers are messages in the database, one per question, written whole by `interlock answer`. So they
-can be given while the run works, while it waits, and while nothing runs at all. An answer counts
-for the question it names and no other; one that comes too late is handed over too, so that it is
-refused in the journal and not silently. The user who left the message may answer in another's name
-only if the policy says so.
+Answers are messages in the database, one per question, written whole by `interlock answer`, so they
+can be given while the run works, while it waits, and while nothing runs. An answer counts only for
+the question it names. One that comes too late is handed over too, so that the journal records its
+refusal. A user may answer in another's name only if the policy allows it.
 """
 
 import re
@@ -23,17 +22,18 @@ from interlock.system.errors import StoreError
 
 
 class AnswerPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The project's policy, as interlock.toml has it under [inbox]. Without names everybody may."""
+    """The policy under [inbox] in interlock.toml; without names, everybody may answer."""
 
     answerers: tuple[str, ...] = ()
-    """Who may answer."""
+    """The people who may answer."""
     proxies: tuple[str, ...] = ()
-    """Who of them may answer in another's name."""
+    """The people who may answer in another's name."""
     step: Mapping[str, tuple[str, ...]] = {}
-    """Who may answer at a step instead; `budget` is the question for more budget."""
+    """The people who may answer at a step instead; `budget` is the question for more budget."""
 
     def find_problem(self, step: str, by: str, user: str) -> str:
-        """Why an answer that `user` gives in the name of `by` does not count; empty if it does."""
+        """Return why an answer that `user` gives in the name of `by` does not count; empty if it
+        does."""
         names = self.step.get(step, self.answerers)
         if not names:
             return ""
@@ -51,27 +51,27 @@ EVERYBODY = AnswerPolicy()
 
 
 _POLL = 0.25
-"""The seconds from one look to the next."""
+"""The seconds between two looks."""
 _NUMBER = re.compile(r"[1-9][0-9]*", re.ASCII)
 _REFUSED = re.compile(r"([1-9][0-9]*)\.refused-[0-9a-f]+", re.ASCII)
 _SOMEBODY = "somebody"
 
 
 class HumanAnswer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """An answer to one question, and who gave it."""
+    """An answer to one question, and its author."""
 
     question_id: int
     by: str
     data: dict[str, Any]
     run_id: int = 0
-    """The run whose question it is, if that is known."""
+    """The run of the question, if it is known."""
     refused: str = ""
-    """Why it does not count: another came first, or the question was settled before."""
+    """Why the answer does not count: another came first, or the question was settled before."""
 
 
 def write_answer(mail: Mailbox, answer: HumanAnswer) -> bool:
-    """Put an answer where the run will find it, whole or not at all. Only the first one to a
-    question is saved; return whether this is it."""
+    """Leave an answer where the run will find it, whole or not at all; return whether it is the
+    first."""
     return bool(write_answers(mail, answer, [answer.question_id]))
 
 
@@ -89,8 +89,8 @@ def write_refused_answer(mail: Mailbox, answer: HumanAnswer) -> None:
 
 
 def list_refused(mail: Mailbox, run_id: int) -> dict[str, HumanAnswer]:
-    """Return the answers to questions of a run that do not count and are not journaled yet, by the
-    names of their messages."""
+    """Return the refused answers of a run that are not journaled yet, by the names of their
+    messages."""
     found = {}
     for each in mail.list_names():
         if number := _REFUSED.fullmatch(each.name):
@@ -101,19 +101,19 @@ def list_refused(mail: Mailbox, run_id: int) -> dict[str, HumanAnswer]:
 
 
 def find_saved_answer(mail: Mailbox, question_id: int) -> HumanAnswer | None:
-    """The answer that is saved and not yet taken by a run."""
+    """Return the saved answer that no run has taken yet."""
     found, _ = _read_answer(mail, str(question_id), question_id)
     return found if isinstance(found, HumanAnswer) else None
 
 
 def list_answered(mail: Mailbox) -> set[int]:
-    """The questions to which an answer is saved that no run has taken yet."""
+    """Return the questions with a saved answer that no run has taken yet."""
     names = (each.name for each in mail.list_names())
     return {int(name) for name in names if _NUMBER.fullmatch(name)}
 
 
 class HumanCarrier(Carrier):
-    """A carrier that looks for answers to the open questions."""
+    """Look for answers to the open questions."""
 
     traits = Traits(answered="inbox", forgets_prompts=True)
 
@@ -122,7 +122,7 @@ class HumanCarrier(Carrier):
         self._clock = clock
         self._policy = policy
         self._open: dict[int, str] = {}
-        """Of each open question its step: the question itself is in the journal."""
+        """The step of each open question; the question itself is in the journal."""
         self._runs: set[int] = set()
         self._seen_foreign: set[MessageName] = set()
         self._cancel: Callable[[], None] | None = None
@@ -158,14 +158,14 @@ class HumanCarrier(Carrier):
             self._cancel = self._clock.call_at(self._clock.now() + _POLL, self._check_mail)
 
     def _list_mail(self) -> list[MessageName]:
-        """What is there; nothing while its place cannot be reached: the next look tells."""
+        """Return the messages; none while the mailbox cannot be reached."""
         try:
             return self._mail.list_names()
         except StoreError:
             return []
 
     def _read_message(self, message: MessageName, question_id: int) -> None:
-        """What a message says to one of our questions; those of others are left alone."""
+        """Read a message about one of our questions, and leave those of others alone."""
         step = self._open.get(question_id)
         if step is None and message in self._seen_foreign:
             return
@@ -191,7 +191,7 @@ class HumanCarrier(Carrier):
         self._deliver_answer(found)
 
     def _read_refused(self, name: str, question_id: int) -> None:
-        """An answer that came too late is journaled by the run that it was for."""
+        """Hand over an answer that came too late for this run, which journals it."""
         found, _ = _read_answer(self._mail, name, question_id)
         if isinstance(found, HumanAnswer) and found.run_id in self._runs:
             content = encode_refused(found)
@@ -204,7 +204,7 @@ class HumanCarrier(Carrier):
 
 
 def _read_answer(mail: Mailbox, name: str, question_id: int) -> tuple[HumanAnswer | Reply, str]:
-    """Return the answer in a message, or the reply that says why there is none, and who left it."""
+    """Return the answer in a message, or the reply that says why there is none, and its author."""
     message = mail.find(name, MAX_ANSWER)
     if message is None:
         return _build_unreadable(question_id, f"message {name} is not there"), ""
@@ -222,7 +222,7 @@ def _read_answer(mail: Mailbox, name: str, question_id: int) -> tuple[HumanAnswe
 
 
 def encode_refused(answer: HumanAnswer) -> bytes:
-    """What the journal keeps of an answer that does not count."""
+    """Encode an answer that does not count for the journal."""
     return msgspec.json.encode({**answer.data, "by": answer.by or _SOMEBODY})
 
 

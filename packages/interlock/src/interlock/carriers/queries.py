@@ -1,10 +1,9 @@
-"""Queries: what an agent asks a human while it works on a dispatch, and the human's reply.
+"""Queries: an agent's questions to people while it works on a dispatch, and their replies.
 
-Two messages per query in a mailbox, each written whole and never changed: a
-query can be asked while the run works and answered also while nothing runs. `QueryBroker` notifies
-people at once and checks who answers: a reply of somebody who may not answer is removed and
-journaled. `PermissionBroker` waits for the answer to a request for permission: only the very word
-`allow` allows, and no answer in time is a no.
+A query is two messages in a mailbox, each written whole and never changed, so it can be answered
+even while nothing runs. `QueryBroker` notifies people at once and checks who answers: a reply of a
+person who may not answer is removed and journaled. `PermissionBroker` waits for the answer to a
+request for permission: only the word `allow` allows, and silence is a no.
 """
 
 import asyncio
@@ -37,7 +36,7 @@ PERMISSION: Final = "permission"
 
 
 class AgentQuery(msgspec.Struct, frozen=True):
-    """A question of the one who works on a dispatch."""
+    """A question of the agent that works on a dispatch."""
 
     query_id: str
     dispatch_id: int
@@ -49,11 +48,11 @@ class AgentQuery(msgspec.Struct, frozen=True):
     options: tuple[str, ...]
     asked_at: float
     kind: str = QUERY
-    """What it is to the policy: a question, or a request for permission."""
+    """The kind of query for the policy: a question, or a request for permission."""
 
 
 class QueryStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """How a query stands, as the agent sees it."""
+    """The state of a query, as the agent sees it."""
 
     asked: bool
     answered: bool = False
@@ -64,11 +63,11 @@ class QueryStatus(msgspec.Struct, frozen=True, kw_only=True):
     comment: str | UnsetType = UNSET
     by: str | UnsetType = UNSET
     sentence: str | UnsetType = UNSET
-    """Why it could not be asked, or is not known."""
+    """Why the query could not be asked, or is not known."""
 
 
 class QueryReply(msgspec.Struct, frozen=True):
-    """A human's answer."""
+    """A person's answer."""
 
     query_id: str
     decision: str
@@ -78,12 +77,12 @@ class QueryReply(msgspec.Struct, frozen=True):
 
 
 def is_query_id(word: str) -> bool:
-    """Whether this names a query, such as 12.1: the first about dispatch 12."""
+    """Return whether this names a query, such as 12.1: the first about dispatch 12."""
     return _QUERY_ID.fullmatch(word) is not None
 
 
 def check_question(question: str, options: Collection[str]) -> str:
-    """Why this cannot be asked; nothing if it can."""
+    """Return why this cannot be asked; empty if it can."""
     if not question.strip():
         return "Ask something: the question is empty."
     if len(question) > MAX_QUESTION:
@@ -94,7 +93,7 @@ def check_question(question: str, options: Collection[str]) -> str:
 
 
 def next_query_id(mail: Mailbox, dispatch_id: int) -> str:
-    """The id for the next query about a dispatch; none if it has asked too often."""
+    """Return the id for the next query about a dispatch; empty if it has asked too often."""
     names = (each.name for each in mail.list_names())
     asked = len([name for name in names if is_query_id(name) and _about(name) == dispatch_id])
     return f"{dispatch_id}.{asked + 1}" if asked < MAX_QUERIES else ""
@@ -105,7 +104,7 @@ def write_query(mail: Mailbox, query: AgentQuery) -> None:
 
 
 def write_reply(mail: Mailbox, reply: QueryReply) -> bool:
-    """Answer it; False if it is answered already: the first answer counts."""
+    """Answer a query; return False if it is already answered, because the first answer counts."""
     return _write_record(mail, _name_reply(reply.query_id), reply)
 
 
@@ -114,7 +113,7 @@ def _name_reply(query_id: str) -> str:
 
 
 def _about(query_id: str) -> int:
-    """The dispatch that a query is about."""
+    """Return the dispatch that a query is about."""
     return int(query_id.partition(".")[0])
 
 
@@ -128,7 +127,7 @@ def find_reply(mail: Mailbox, query_id: str) -> QueryReply | None:
 
 
 def list_open_queries(mail: Mailbox, dispatches: Collection[int]) -> list[AgentQuery]:
-    """Those about these dispatches that nobody has answered, oldest first."""
+    """Return the open queries about these dispatches, oldest first."""
     names = {each.name for each in mail.list_names()}
     open_ids = [
         name
@@ -142,7 +141,7 @@ def list_open_queries(mail: Mailbox, dispatches: Collection[int]) -> list[AgentQ
 def _write_record(
     mail: Mailbox, name: str, record: msgspec.Struct, run_id: int | None = None
 ) -> bool:
-    """Return whether it was written: a record that is there is never changed."""
+    """Return whether the record was written; one that exists is never changed."""
     return mail.put(name, msgspec.json.encode(record), run_id)
 
 
@@ -161,7 +160,7 @@ NO_SESSION: Final = Session(lambda _reply: None)
 
 
 class QueryBroker:
-    """Queries of all dispatches of one carrier."""
+    """The queries of all dispatches of one carrier."""
 
     def __init__(
         self, mail: Mailbox, policy: AnswerPolicy = EVERYBODY, session: Session = NO_SESSION
@@ -177,7 +176,7 @@ class QueryBroker:
     def ask(
         self, ask: Ask, question: str, options: tuple[str, ...], at: float, kind: str = QUERY
     ) -> QueryStatus:
-        """Ask it, and tell the one who asks under which id; or why it cannot be asked."""
+        """Ask people, and return the query's id or why it cannot be asked."""
         query_id = next_query_id(self.mail, ask.dispatch_id)
         problem = check_question(question, options)
         if not problem and not query_id:
@@ -201,7 +200,7 @@ class QueryBroker:
         return QueryStatus(asked=True, question_id=query_id)
 
     def poll(self, query_id: str) -> QueryStatus:
-        """How a query stands."""
+        """Return the state of a query."""
         if find_query(self.mail, query_id) is None:
             return QueryStatus(asked=False, sentence=f"There is no question {query_id}.")
         reply = self.find_reply(query_id)
@@ -217,7 +216,7 @@ class QueryBroker:
         )
 
     def find_reply(self, query_id: str) -> QueryReply | None:
-        """The reply, if somebody gave it who may."""
+        """Return the reply, if it is from a person who may answer."""
         query = find_query(self.mail, query_id)
         found = find_reply(self.mail, query_id)
         if query is None or found is None or found.query_id != query_id:
@@ -253,7 +252,7 @@ _MAX_OPEN = 100
 
 
 class PermissionRequest(msgspec.Struct, frozen=True):
-    """What an agent wants to do: the kind of tool, its own words for it, and the details."""
+    """A request for permission: the kind of tool, its own words for it, and the details."""
 
     kind: str
     title: str
@@ -266,7 +265,7 @@ class _OpenQuestion(msgspec.Struct):
 
 
 class PermissionBroker:
-    """Questions of agents that wait, for all dispatches of this process."""
+    """The permission questions of all dispatches of this process."""
 
     def __init__(self, queries: QueryBroker, clock: Clock, timeout: float) -> None:
         self.queries = queries
@@ -280,12 +279,12 @@ class PermissionBroker:
         self.queries = self.queries.open_for(session)
 
     def close_earlier(self, dispatch_id: int) -> None:
-        """Close what an earlier agent still asks about the dispatch."""
+        """Close the questions of an earlier agent about the dispatch."""
         for left in list_open_queries(self.queries.mail, {dispatch_id}):
             self._write_reply(self._build_rejection(left.query_id, DISPATCH_ENDED_BY))
 
     async def ask(self, ask: Ask, request: PermissionRequest) -> PermissionDecision:
-        """A human's decision, or a no. Cancelled with its dispatch, the question is closed."""
+        """Return a person's decision, or a no; if the dispatch is cancelled, close the question."""
         query_id = self._write_question(ask, request)
         if not query_id:
             return "reject"
@@ -306,7 +305,7 @@ class PermissionBroker:
         return "allow" if reply.decision == "allow" else "reject"
 
     def _write_question(self, ask: Ask, request: PermissionRequest) -> str:
-        """The id of the question; none if it cannot be asked."""
+        """Return the id of the question; empty if it cannot be asked."""
         if len(self._open) >= _MAX_OPEN:
             return ""
         question, now = self._format_question(request)[:MAX_QUESTION], self._clock.now()

@@ -1,8 +1,8 @@
-"""From the text that names an agent to the carrier that asks it.
+"""Build the carrier for the words that name an agent.
 
-`exec:COMMAND`, `claude:MODEL`, `file`: the word before the colon is an entry point of the group
-`interlock.agents`, whose factory makes a carrier of the rest. The built-in agents are found in the
-same way as those of other packages. A factory takes an `AgentSpec` and an `AgentContext`.
+In `exec:COMMAND`, `claude:MODEL` or `file`, the word before the colon is an entry point of the
+group `interlock.agents`. Its factory takes an `AgentSpec` and an `AgentContext` and returns a
+carrier. Built-in agents are found in the same way as those of other packages.
 """
 
 import re
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
 
 GROUP = "interlock.agents"
 FUNCTION = "function"
-"""The word for a Python function, which only the program that has it can ask."""
+"""The word for a Python function, which only its own program can call."""
 MCP = "mcp"
-"""The carrier whose dispatches are fetched by workers."""
+"""The carrier whose dispatches agents pull."""
 MODELS = ("openai", "anthropic")
-"""The model endpoints that are there by themselves, each of the dialect of its name."""
+"""The model endpoints that need no table, each named like its dialect."""
 FILE_CARRIERS = ("batch-file", "file", "manual")
 """The carriers that ask by files."""
 DEFAULT_BATCH_SIZE = 4
@@ -45,7 +45,7 @@ _LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,59}", re.ASCII)
 
 
 class FileOptions(msgspec.Struct, frozen=True):
-    """How dispatches that no agent takes travel as files."""
+    """How dispatches of roles without an agent travel."""
 
     dispatch: str = ""
     """The carrier for roles without an agent: one of FILE_CARRIERS, or MCP."""
@@ -55,7 +55,7 @@ class FileOptions(msgspec.Struct, frozen=True):
 
 
 class AgentSpec(msgspec.Struct, frozen=True):
-    """The text that names an agent: `kind:rest`."""
+    """The words that name an agent: `kind:rest`."""
 
     kind: str
     rest: str = ""
@@ -65,7 +65,7 @@ class AgentSpec(msgspec.Struct, frozen=True):
 
 
 class AgentContext(msgspec.Struct, frozen=True, kw_only=True):
-    """What a factory may build on."""
+    """Everything a factory may use."""
 
     project: Path
     db: DatabaseAddress
@@ -78,7 +78,7 @@ class AgentContext(msgspec.Struct, frozen=True, kw_only=True):
     """The project's interlock.toml, as it is written."""
     environment: Mapping[str, str] = {}
     queries: QueryBroker
-    """Where an agent asks a person a question of its own."""
+    """The broker for an agent's own questions to people."""
     files: FileOptions = FileOptions()
     file_names: NameFiles = name_files
     token_limit: int = 0
@@ -88,7 +88,7 @@ AgentFactory = Callable[[AgentSpec, AgentContext], Carrier]
 
 
 def build_agent(text: str, context: AgentContext) -> Carrier:
-    """The carrier that asks the agent of that name; SourceError if there is none."""
+    """Build the carrier of the agent of that name; SourceError if it is unknown."""
     kind, _, rest = text.partition(":")
     entry = list_agents().get(kind)
     if kind == FUNCTION:
@@ -115,12 +115,12 @@ def build_agent(text: str, context: AgentContext) -> Carrier:
 
 @cache
 def list_agents() -> dict[str, metadata.EntryPoint]:
-    """Every installed agent by the word that names it."""
+    """Return every installed agent by its word."""
     return {entry.name: entry for entry in metadata.entry_points(group=GROUP)}
 
 
 def split_command(spec: AgentSpec) -> list[str]:
-    """The words of a command; SourceError unless there is such a program."""
+    """Return the words of a command; SourceError if its program does not exist."""
     try:
         argv = shlex.split(spec.rest)
     except ValueError as error:
@@ -138,17 +138,18 @@ def explain_not_runnable(name: str) -> str:
 
 
 def agents_folder(db: DatabaseAddress) -> Path:
-    """Where the files and the own work folders of agents lie."""
+    """Return the folder of agents' files and work folders."""
     return beside(db, "agents")
 
 
 def workspace_id(db: DatabaseAddress) -> str:
-    """What the tags of processes call this workspace: the same for the same database."""
+    """Return the workspace's name in the tags of processes; the same database gives the same
+    name."""
     return blake2b(identify(db), digest_size=8).hexdigest()
 
 
 def workspace_owner(db: DatabaseAddress) -> "WorkspaceOwner":
-    """The processes of this database's runs; the database says which runs are over."""
+    """Return the owner of this database's processes, which knows the runs that are over."""
     from interlock.carriers.cli.ownership import ProcessTag, WorkspaceOwner
     from interlock.journal.database import open_reader
     from interlock.journal.runs import FINISHED, find_run
@@ -166,7 +167,8 @@ def workspace_owner(db: DatabaseAddress) -> "WorkspaceOwner":
 
 
 def cli_settings(profile: "Profile", tables: Mapping[str, Any], model: str = "") -> "AgentSettings":
-    """What `[agent.NAME]` says about an agent CLI; a model named beside it goes before."""
+    """Return the `[agent.NAME]` settings of an agent CLI; a `model` named with the agent overrides
+    them."""
     from interlock.carriers.cli.profiles import read_agent_settings
 
     found = read_agent_settings(tables.get(profile.name, {}), profile)
@@ -174,14 +176,14 @@ def cli_settings(profile: "Profile", tables: Mapping[str, Any], model: str = "")
 
 
 def find_program(profile: "Profile", settings: "AgentSettings") -> str:
-    """The path of an agent CLI; empty if it is not installed. The settings' command goes before."""
+    """Return the path of an agent CLI, from its settings or PATH; empty if it is not installed."""
     names = (settings.command,) if settings.command else profile.commands
     return next((found for name in names if (found := shutil.which(name))), "")
 
 
 def check_agent_tables(tables: Mapping[str, Any]) -> None:
-    """SourceError if a table `[agent.NAME]` is for an agent that is not known, and is none itself:
-    a table with a dialect makes a model endpoint."""
+    """Raise SourceError if a table `[agent.NAME]` names no known agent and defines none; a table
+    with a dialect defines a model endpoint."""
     from interlock.carriers.cli.profiles import PROFILE_NAMES
 
     for name in sorted(set(tables) - {*PROFILE_NAMES, *MODELS}):
@@ -195,7 +197,8 @@ def check_agent_tables(tables: Mapping[str, Any]) -> None:
 
 
 def list_endpoints(tables: Mapping[str, Any]) -> list[str]:
-    """The names of all model endpoints, those of the tables `[agent.NAME]` among them."""
+    """Return the names of all model endpoints, including the tables `[agent.NAME]` with a
+    dialect."""
     return [*MODELS, *sorted(name for name in tables if "dialect" in tables[name])]
 
 
@@ -212,7 +215,8 @@ def build_command(spec: AgentSpec, context: AgentContext) -> Carrier:
 
 
 def _absolute(word: str) -> str:
-    """A word that names a file here names the same file where the command is started."""
+    """Return the absolute path of a word that names a file here, so that it names the same file
+    wherever the command is started."""
     try:
         return str(Path(word).absolute()) if Path(word).is_file() else word
     except (OSError, ValueError):
@@ -313,5 +317,5 @@ def build_mcp(_spec: AgentSpec, context: AgentContext) -> Carrier:
 
 
 def is_label(text: str) -> bool:
-    """Whether workers may be told apart by it."""
+    """Return whether the text may label workers."""
     return _LABEL.fullmatch(text) is not None

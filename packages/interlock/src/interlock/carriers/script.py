@@ -1,8 +1,7 @@
-"""The agent `script`: answers read from a file, so that a circuit can be tried without any model.
+"""The agent `script`: answers from a file, so that a circuit can be tried without any model.
 
-It can do what real agents do: answer well, answer nonsense, crash, keep silent, answer twice,
-answer too late, meet a rate limit, or forge the answer to another dispatch. One behaviour is for
-one attempt.
+It does what real agents do: answer well, answer nonsense, crash, stay silent, answer twice or too
+late, meet a rate limit, or forge the answer to another dispatch. One behaviour is for one attempt.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -24,7 +23,7 @@ _MAX_USAGE = 1_000_000_000
 
 
 class Behaviour(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What the agent does when asked once."""
+    """The behaviour of the agent in one attempt."""
 
     answer: Any = None
     signal: str = ""
@@ -37,11 +36,12 @@ class Behaviour(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     forges: int | None = None
     usage: Usage = Usage()
     limited: str | float = 0
-    """Asked for the first time, it has met a rate limit that lasts so long, or `unknown`."""
+    """A rate limit at the first asking, which lasts that long, or `unknown`."""
 
 
 class Script(msgspec.Struct, frozen=True):
-    """Behaviours by case, step and attempt; `*` stands for every case. The last one repeats."""
+    """Behaviours by case, step and attempt; `*` stands for every case, and the last behaviour
+    repeats."""
 
     cases: Mapping[str, Mapping[str, tuple[Behaviour, ...]]]
 
@@ -54,7 +54,7 @@ class Script(msgspec.Struct, frozen=True):
 
 
 def read_script(text: str, file: str) -> Script:
-    """`{case or *: {step: behaviour or [behaviour, ...]}}`, in YAML or JSON."""
+    """Read `{case or *: {step: behaviour or [behaviour, ...]}}`, in YAML or JSON."""
     page = read_yaml(text, file)
     if not isinstance(page.value, dict):
         raise SourceError(f"{file}: a script is a table of cases; start with '*:' for every case")
@@ -88,7 +88,7 @@ def _check_behaviour(behaviour: Behaviour) -> None:
 
 
 class ScriptAgent(Carrier):
-    """A carrier that acts a script out, in this process."""
+    """Act a script out, in this process."""
 
     def __init__(self, script: Script, clock: Clock) -> None:
         self._script = script

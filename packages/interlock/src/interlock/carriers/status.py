@@ -1,8 +1,8 @@
-"""How the agents at work stand, in a small file that others may read.
+"""The state of the agents at work, in a small file that others may read.
 
-It is written every few seconds while an agent works. If it cannot be, nothing else fails. Each
-writer has a file of its own: workers and runs may share a folder. That of a writer that died is
-ignored once it is too old, and removed by the next one.
+It is written every few seconds while an agent works; a failure to write is ignored. Each writer has
+a file of its own, because workers and runs may share a folder. The file of a dead writer is ignored
+once it is too old, and removed by the next one.
 """
 
 import time
@@ -25,12 +25,12 @@ UPDATE_EVERY = 5.0
 _FIRST_AFTER = 1.0
 _MAX_FILE = 4_000_000
 _ABANDONED_AFTER = 12 * UPDATE_EVERY
-"""Seconds without an update after which a file's writer is taken for dead."""
+"""Seconds without an update after which a file's writer counts as dead."""
 _PREFIX = "standing-"
 
 
 class AgentStatus(msgspec.Struct, frozen=True):
-    """One agent at work."""
+    """The state of one agent at work."""
 
     dispatch_id: int
     run_id: int
@@ -44,21 +44,21 @@ class AgentStatus(msgspec.Struct, frozen=True):
 
 
 class RunningAgent(Protocol):
-    """An agent that can be asked how it stands."""
+    """An agent whose health can be read."""
 
     @property
     def process(self) -> Process | None:
-        """None before it was started."""
+        """The agent's process; None before the start."""
 
     def read_health(self, processes: ProcessTable | None = None) -> AgentHealth:
-        """How it stands now."""
+        """Return the agent's health now."""
 
 
 class AgentStatusFile:
-    """Written now and then, while an agent works."""
+    """Write the state of agents now and then, while one works."""
 
     def __init__(self, path: Path, clock: Clock) -> None:
-        """The file is beside `path`, with a name that begins like it and is nobody else's."""
+        """Write to a file beside `path` whose name nobody else uses."""
         self._path = path.with_name(f"{path.stem}-{uuid.uuid4().hex}{path.suffix}")
         self._clock = clock
         self._agents: dict[int, tuple[Ask, str, RunningAgent]] = {}
@@ -109,7 +109,7 @@ class AgentStatusFile:
 
 
 def read_agent_status(root: Path) -> list[AgentStatus]:
-    """What the carriers of a workspace last wrote, by dispatch."""
+    """Return what the carriers of a workspace last wrote, by dispatch."""
     found: list[AgentStatus] = []
     for path in sorted(root.glob(f"{_PREFIX}*.json")):
         if _is_abandoned(path):
@@ -124,7 +124,8 @@ def read_agent_status(root: Path) -> list[AgentStatus]:
 
 
 def _is_abandoned(path: Path) -> bool:
-    """By the file system's time: writers may have other clocks."""
+    """Return whether the file is abandoned, by the file system's time, since writers may have other
+    clocks."""
     try:
         return time.time() - path.stat().st_mtime > _ABANDONED_AFTER
     except OSError:

@@ -71,6 +71,7 @@ def run(
     """Run cases through a circuit. Run it again after a stop or crash to continue."""
     from interlock.api.circuits import Circuit
     from interlock.api.start import begin, check_detach, configure, read_request, work_here
+    from interlock.api.work import SessionTerms
     from interlock.runtime.circuits import read_case_file
 
     start_observing(log, metrics)
@@ -86,7 +87,8 @@ def run(
         opened = begin(project, connection, request, config)
         if opened.existed:
             _note_resumed(opened.run, own)
-        result = work_here(project, connection, opened, detach=detach, **waits.choices)
+        terms = SessionTerms(**waits.choices)
+        result = work_here(project, connection, opened, detach=detach, terms=terms)
     _report(project, result, json=json)
 
 
@@ -112,6 +114,7 @@ def resume(
 ) -> None:
     """Continue a run. One that was stopped or killed, is waiting, or ran out of budget."""
     from interlock.api.start import check_detach, go_on, work_here
+    from interlock.api.work import SessionTerms
 
     start_observing(log, metrics)
     project = open_project(db)
@@ -123,7 +126,8 @@ def resume(
         return
     with project.write() as connection:
         opened = go_on(project, connection, found.number, flags.change_config)
-        result = work_here(project, connection, opened, detach=detach, **waits.choices)
+        terms = SessionTerms(**waits.choices)
+        result = work_here(project, connection, opened, detach=detach, terms=terms)
     _report(project, result, json=json)
 
 

@@ -47,6 +47,20 @@ _BATCH_SIZE = 500
 FINISHED = ("done", "unhealthy")
 
 
+class NewRun(msgspec.Struct, frozen=True, kw_only=True):
+    """A run that is to be begun, without its cases."""
+
+    circuit: Circuit
+    text: str
+    """The circuit and its prompts, as the run keeps them."""
+    source: str
+    """Where the cases come from, for people."""
+    fingerprint: str
+    """The mark by which the same run is found again."""
+    options: Mapping[str, Any]
+    at: float
+
+
 class NewCase(msgspec.Struct, frozen=True):
     """A case as the user gave it."""
 
@@ -96,41 +110,21 @@ class OpenDispatch(msgspec.Struct, frozen=True):
     at: float
 
 
-def begin_run(
-    connection: Connection,
-    circuit: Circuit,
-    text: str,
-    cases: Iterable[NewCase],
-    *,
-    source: str,
-    fingerprint: str,
-    options: Mapping[str, Any],
-    at: float,
-) -> int:
+def begin_run(connection: Connection, new: NewRun, cases: Iterable[NewCase]) -> int:
     """Write a new run with all its cases, or nothing, and return its number."""
     with transaction(connection) as raw:
-        run_id = insert_run(
-            raw, circuit, text, source=source, fingerprint=fingerprint, options=options, at=at
-        )
-        insert_cases(raw, circuit, run_id, cases)
+        run_id = insert_run(raw, new)
+        insert_cases(raw, new.circuit, run_id, cases)
     return run_id
 
 
-def insert_run(
-    raw: RawConnection,
-    circuit: Circuit,
-    text: str,
-    *,
-    source: str,
-    fingerprint: str,
-    options: Mapping[str, Any],
-    at: float,
-    number: int | None = None,
-) -> int:
-    """Write a new run without cases, under `number` if given, and return its number; requires a
-    transaction."""
+def insert_run(raw: RawConnection, new: NewRun, number: int | None = None) -> int:
+    """Write a new run without cases inside a transaction, and return its number.
+
+    The run gets the given number, if there is one, else the next.
+    """
     blobs = BlobWriter(raw)
-    text_blob = blobs.put(text.encode())
+    text_blob = blobs.put(new.text.encode())
     blobs.flush(raw)
     numbers = NumberSource(raw, "run", after=number or 0)
     run_id = number or numbers.take()
@@ -141,14 +135,14 @@ def insert_run(
         " seconds, created_at, changed_at) values (?, ?, ?, ?, ?, ?, ?, 'running', 0.0, ?, ?)",
         (
             run_id,
-            circuit.name,
-            circuit.version,
+            new.circuit.name,
+            new.circuit.version,
             text_blob,
-            source,
-            fingerprint,
-            msgspec.json.encode(options).decode(),
-            at,
-            at,
+            new.source,
+            new.fingerprint,
+            msgspec.json.encode(new.options).decode(),
+            new.at,
+            new.at,
         ),
     )
     insert_owner(raw, run_id)
@@ -214,7 +208,7 @@ def _build_case_row(
 
 def list_runs(connection: Connection) -> list[Run]:
     rows = connection.raw.execute(f"{_RUNS} order by run_id").fetchall()
-    return [_read_run(connection, *row) for row in rows]
+    return [_read_run(connection, row) for row in rows]
 
 
 def find_run(connection: Connection, run_id: int | None = None, *, brief: bool = False) -> Run:
@@ -225,7 +219,7 @@ def find_run(connection: Connection, run_id: int | None = None, *, brief: bool =
     if row is None:
         what = "there are no runs yet" if run_id is None else f"there is no run {run_id}"
         raise NotFoundError(f"{what}; 'interlock runs' lists them")
-    return _read_run(connection, *row, brief=brief)
+    return _read_run(connection, row, brief=brief)
 
 
 def find_unfinished_run(connection: Connection, fingerprint: str) -> int | None:
@@ -408,19 +402,8 @@ def _split(rows: Iterable[Any]) -> Iterator[list[Any]]:
         yield chunk
 
 
-def _read_run(
-    connection: Connection,
-    run_id: int,
-    circuit: str,
-    version: int,
-    source: str,
-    text: int,
-    options: str,
-    status: RunStatus,
-    seconds: float,
-    *times: float,
-    brief: bool = False,
-) -> Run:
+def _read_run(connection: Connection, row: Any, *, brief: bool = False) -> Run:
+    run_id, circuit, version, source, text, options, status, seconds, created, changed = row
     return Run(
         run_id=run_id,
         circuit=circuit,
@@ -430,6 +413,6 @@ def _read_run(
         options=msgspec.json.decode(options),
         status=status,
         spent=Spent(seconds=seconds) if brief else sum_run_usage(connection, run_id, seconds),
-        created_at=times[0],
-        changed_at=times[1],
+        created_at=created,
+        changed_at=changed,
     )

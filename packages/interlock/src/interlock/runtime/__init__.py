@@ -1,4 +1,1 @@
-"""The loop.
-
-Takes replies, decides, commits, dispatches. Prompts, budgets, pauses, notifications.
-"""
+"""The loop of a run, and what it needs: prompts, budgets, pauses, notifications, applications."""

@@ -1,7 +1,7 @@
-"""Who answers for each role of a circuit, at what cost: settled before a run is touched.
+"""Build the carriers of a run: one per role, with slots and limits.
 
-From a run's configuration to one carrier per role, and what the work needs to know of them: which
-roles are answered by a later command, which may be silent for how long, how many of each at once.
+The pool is built before a run is touched, so a missing agent leaves no trace. The functions below
+it say which roles are answered by a later command.
 """
 
 import os
@@ -24,25 +24,25 @@ from interlock.system.clock import Clock, SystemClock
 from interlock.system.errors import SourceError
 
 PARALLEL = 8
-"""Dispatches at once, if nobody says otherwise."""
+"""The number of dispatches at once, unless the user sets another."""
 
 
 class AgentPool(msgspec.Struct, frozen=True):
-    """Who answers, how many at once, at what cost."""
+    """The carriers of a run, how many dispatches may be out at once, and what they may cost."""
 
     carriers: Mapping[str, Carrier]
     roles: Mapping[str, Role]
     parallel: int
     limits: BudgetLimits
     words: dict[str, str | int | float]
-    """The limits, as users say them."""
+    """The limits as the user wrote them."""
     inbox: Carrier | None
-    """Where questions about the run itself are answered, if anybody may ask them."""
+    """The carrier that takes questions about the run itself; None if nobody can be asked."""
     bell: bool
     clock: Clock
     notifier: Notifier | None = None
     crash_folder: Path | None = None
-    """Where the tracebacks of unexpected errors are written."""
+    """The folder for tracebacks of unexpected errors."""
 
 
 def build_agent_pool(
@@ -55,8 +55,8 @@ def build_agent_pool(
     given: Mapping[str, Carrier] | None = None,
     clock: Clock | None = None,
 ) -> AgentPool:
-    """Return the carriers of a run. Those `given` by role, as for Python functions, need no words
-    in the configuration."""
+    """Build the carriers of a run; `given` carriers, such as Python functions, take the place of
+    agents that the configuration names."""
     given = given or {}
     clock = clock or SystemClock()
     application = find_application(circuit.name)
@@ -101,7 +101,7 @@ def build_agent_context(
     clock: Clock | None = None,
     token_limit: int = 0,
 ) -> AgentContext:
-    """What agents of a run are built from; whose roles they play is added for each."""
+    """Build the context of a run's agents; each agent's roles are added later."""
     application = find_application(circuit.name)
     files = msgspec.convert(config.files, FileOptions)
     return AgentContext(
@@ -124,8 +124,11 @@ def assign_agents(
     dispatch: str = "",
     own: Collection[str] = (),
 ) -> dict[str, str]:
-    """The words that name the agent of each role but the application's `own`; '' in `given` names
-    the one for all others, else they are carried by `dispatch`."""
+    """Return the words that name the agent of each role, except the application's `own`.
+
+    The agent given under "" answers for every role without one; otherwise `dispatch` carries its
+    prompts.
+    """
     roles = {step.role for step in circuit.steps.values()} - {*own}
     for role in given:
         if role and role not in roles and role not in own:
@@ -147,13 +150,13 @@ def assign_agents(
 
 
 def split_agent(word: str) -> tuple[str, str]:
-    """`ROLE=SPEC`, or `SPEC` alone for every role."""
+    """Split `ROLE=SPEC`; the role is "" for a bare `SPEC`, which stands for every role."""
     role, equals, spec = word.partition("=")
     return (role, spec) if equals and is_valid_name(role) else ("", word)
 
 
 def assign_slots(circuit: Circuit, slots: Mapping[str, int]) -> dict[str, Role]:
-    """The circuit's roles, with the slots a user gave them."""
+    """Return the circuit's roles with the user's slots."""
     for name, places in slots.items():
         if name not in circuit.roles or places < 1:
             known = ", ".join(sorted(circuit.roles))
@@ -165,7 +168,7 @@ def assign_slots(circuit: Circuit, slots: Mapping[str, int]) -> dict[str, Role]:
 
 
 def roles_answered_later(carriers: Mapping[str, Carrier]) -> frozenset[str]:
-    """Return the roles whose answers come by a later command: nobody waits for them."""
+    """Return the roles whose answers come by a later command."""
     return frozenset(role for role, each in carriers.items() if each.traits.answered != "now")
 
 

@@ -1,8 +1,7 @@
-"""From the bytes of an answer to a signal, checked against what its step asks for.
+"""Turn the bytes of an answer into a signal, checked against the shape of its step.
 
-Strict JSON, one object, no NaN, nothing too deep or too large to keep; or a message, read by the
-rules of text signals. What does not fit is a refusal with a sentence for the agent; nothing is
-guessed or filled in.
+An answer is one strict JSON object, or a message in the language of text signals. An answer that
+does not fit is refused with a sentence for the agent; nothing is guessed or filled in.
 """
 
 from typing import Any
@@ -19,7 +18,7 @@ _TOO_LONG = RefusedAnswer("Malformed", f"Answer with at most {MAX_ANSWER:,} byte
 def decode_answer(
     reply: Reply, step: Step, case_id: str = "", context: ExecutionContext = NO_CONTEXT
 ) -> Signal | RefusedAnswer:
-    """The signal an agent's reply carries at that step, for that case."""
+    """Return the signal in an agent's reply, or the refusal that tells the agent what is wrong."""
     if reply.failure and reply.answered_by:
         return RefusedAnswer("Malformed", f"The answer cannot be read ({reply.reason}).")
     if reply.failure == UNREADABLE and reply.content:
@@ -64,7 +63,7 @@ def _decode_object(content: bytes) -> dict[str, Any] | RefusedAnswer:
 
 
 def _open_envelope(value: dict[str, Any]) -> tuple[str, Any, str | None]:
-    """An answer may name its signal: {"signal": ..., "data": {...}}; else it is an artifact."""
+    """Open the envelope `{"signal": ..., "data": {...}}`; an answer without one is an artifact."""
     name = value.get("signal")
     if isinstance(name, str) and "data" in value and value.keys() <= _ENVELOPE:
         subject = value.get("subject")
@@ -75,7 +74,7 @@ def _open_envelope(value: dict[str, Any]) -> tuple[str, Any, str | None]:
 def _read_text_signal(
     reply: Reply, step: Step, case_id: str, context: ExecutionContext
 ) -> Signal | RefusedAnswer:
-    """The signal of an agent's message. The message itself is kept beside what it says."""
+    """Return the signal of an agent's message, with the message itself as the field `text`."""
     from interlock.signals.reading import SignalRefused  # few steps are answered by messages
     from interlock.signals.text import read_message
 
@@ -101,7 +100,7 @@ def _read_text_signal(
 
 
 def _decode_message(content: bytes) -> str | RefusedAnswer:
-    """The text of a message, which some carriers bring in an object's field `text`."""
+    """Return the text of a message; some carriers wrap it as `{"text": ...}`."""
     if len(content) > MAX_ANSWER:
         return _TOO_LONG
     try:

@@ -1,11 +1,10 @@
-"""Applications: what a circuit has beyond its table, and how installed ones are found.
+"""Applications add code to a circuit: tables, prompt values, checks of answers, roles of their own.
 
-A circuit needs none. One that keeps tables of its own, fills its prompts from them, checks answers
-against the world or plays roles itself brings an `Application`, named after its circuit in the
-entry-point group `interlock.applications`. The built-in ones are found in the same way. An entry
-that names a package without code is a plain circuit: `circuit.yaml` and its prompts lie there.
+A circuit needs none. A package registers its `Application` under the circuit's name in the
+entry-point group `interlock.applications`. An entry that names a package without code is a plain
+circuit: its `circuit.yaml` and prompts lie in that package.
 
-Applications are loaded when their circuit is used; `doctor` reports what cannot be loaded.
+An application is loaded when its circuit is used; `doctor` reports one that cannot be loaded.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -23,7 +22,7 @@ from interlock.engine.case import Case, Decision, RefusedAnswer, Signal
 from interlock.engine.circuit import Circuit
 from interlock.journal.connection import Connection
 from interlock.journal.journal import Effect
-from interlock.journal.runs import NewCase, Run, begin_run
+from interlock.journal.runs import NewCase, NewRun, Run, begin_run
 from interlock.runtime.case_overview import CaseOverview
 from interlock.signals.batch import Briefing, Phase
 from interlock.system.clock import Clock
@@ -37,42 +36,47 @@ GROUP = "interlock.applications"
 
 
 class CaseHooks(Protocol):
-    """Code that belongs to one circuit. Cases are told apart by their number in the database."""
+    """The code that belongs to one circuit; `case_no` is a case's number in the database."""
 
     def context_for(self, case_no: int, case: Case, dispatch_id: int) -> ExecutionContext:
-        """Where the agent of a dispatch works, and what its answer must name. Asked again after a
-        restart, it says the same."""
+        """Return the folder in which the agent of a dispatch works, and what its answer must name.
+        The result must be the same after a restart."""
 
     def prompt_values(
         self, case_no: int, case: Case, context: ExecutionContext
     ) -> Mapping[str, Any]:
-        """More names for the prompt of the step where the case stands."""
+        """Return further names for the prompt of the case's step."""
 
     def check_answer(self, case_no: int, case: Case, signal: Signal) -> Signal | RefusedAnswer:
-        """The signal as the rules shall see it, or why it is none."""
+        """Return the signal as the rules shall see it, or the refusal of an answer that does not
+        hold."""
 
     def effects(
         self, case_no: int, case: Case, decision: Decision, data: Mapping[str, Any], by: str
     ) -> Sequence[Effect]:
-        """What the decision changes in the application's tables; `case` is as it was before, `by`
-        the human who answered."""
+        """Return the changes that a decision makes in the application's tables.
+
+        `case` is the case before the decision; `by` is the person who answered, if one did.
+        """
 
     def must_wait(self, case_no: int, case: Case) -> bool:
-        """Whether an open case must wait although nothing in the plan is in its way. Asked once
-        each time it comes to a step; also called once for a case that is over."""
+        """Return whether an open case must wait although the plan lets it go on.
+
+        Called once at each step that a case comes to, and once when the case is over.
+        """
 
     def released_cases(self) -> Iterable[str]:
-        """The held cases that need not wait any more."""
+        """Return the held cases that may go on now."""
 
     def new_cases(self) -> Iterable[NewCase]:
-        """Cases that join the run, and open ones as they are to be from now on."""
+        """Return cases that join the run, and open cases whose input or needs change."""
 
     def notes(self) -> Iterable[str]:
-        """What the user should know when the work stops."""
+        """Return what the user should know when the session ends."""
 
 
 class DefaultHooks:
-    """The hooks of a circuit that has no application: they add nothing."""
+    """Hooks that add nothing, for a circuit without an application."""
 
     def context_for(self, case_no: int, case: Case, dispatch_id: int) -> ExecutionContext:
         return NO_CONTEXT
@@ -103,55 +107,36 @@ class DefaultHooks:
         return ()
 
 
-class HooksWrapper:
-    """Hooks that stand before others and add nothing. Override what differs."""
+class Pace:
+    """The order in which a session lets cases go on; this one lets every case go on at once."""
 
-    def __init__(self, inner: CaseHooks) -> None:
-        self._inner = inner
+    def note_dispatch(self, case: Case) -> None:
+        """Note that the case's step is being asked."""
 
-    def context_for(self, case_no: int, case: Case, dispatch_id: int) -> ExecutionContext:
-        return self._inner.context_for(case_no, case, dispatch_id)
-
-    def prompt_values(
-        self, case_no: int, case: Case, context: ExecutionContext
-    ) -> Mapping[str, Any]:
-        return self._inner.prompt_values(case_no, case, context)
-
-    def check_answer(self, case_no: int, case: Case, signal: Signal) -> Signal | RefusedAnswer:
-        return self._inner.check_answer(case_no, case, signal)
-
-    def effects(
-        self, case_no: int, case: Case, decision: Decision, data: Mapping[str, Any], by: str
-    ) -> Sequence[Effect]:
-        return self._inner.effects(case_no, case, decision, data, by)
-
-    def must_wait(self, case_no: int, case: Case) -> bool:
-        return self._inner.must_wait(case_no, case)
+    def must_rest(self, case: Case) -> bool:
+        """Return whether an open case rests; called at each of its steps and when it is over."""
+        return False
 
     def released_cases(self) -> Iterable[str]:
-        return self._inner.released_cases()
-
-    def new_cases(self) -> Iterable[NewCase]:
-        return self._inner.new_cases()
-
-    def notes(self) -> Iterable[str]:
-        return self._inner.notes()
+        """Return the resting cases that may go on now."""
+        return ()
 
 
 class RunSetup(msgspec.Struct, frozen=True):
-    """Who and what works on a run, once it is open."""
+    """How one run is worked on, as its application sets it up."""
 
     circuit: Circuit
     carriers: Mapping[str, Carrier]
-    hooks: CaseHooks | None = None
-    enrich: Callable[[Briefing], Briefing] | None = None
-    """Adds to a batch's briefing what the application knows."""
+    hooks: CaseHooks = msgspec.field(default_factory=DefaultHooks)
+    pace: Pace = msgspec.field(default_factory=Pace)
+    enrich: Callable[[Briefing], Briefing] = lambda briefing: briefing
+    """Adds what the application knows to a batch's briefing."""
     unplaced: Collection[str] = frozenset()
-    """The roles of the application's own programs, which take no place from an agent."""
+    """The roles that the application's own programs play; they take no slot from an agent."""
 
 
 class QuestionGroup(msgspec.Struct, frozen=True):
-    """Questions that one answer settles, with one line about what they ask."""
+    """Questions that one answer settles, with a line about their subject."""
 
     question_ids: tuple[int, ...]
     case_ids: tuple[str, ...]
@@ -159,29 +144,30 @@ class QuestionGroup(msgspec.Struct, frozen=True):
 
 
 class Application:
-    """What one circuit has beyond its table. Override what differs; the defaults add nothing."""
+    """The code of one circuit. Override what differs; the defaults add nothing."""
 
     api = 1
-    """The version of this interface that the application was written for."""
+    """The version of this interface that the application is written for."""
     own_roles: tuple[str, ...] = ()
-    """The roles that the application's own code plays: nobody is asked for an agent for them."""
+    """The roles that the application's own code plays; the user names no agent for them."""
     audits: "AuditRules" = MappingProxyType({})
-    """Checks of the application's own tables for `doctor --deep`: by name, an SQL query that
-    answers with the subjects that are wrong, and the sentence about them."""
+    """Checks of the application's tables for `doctor --deep`, by name: a query that returns the
+    wrong subjects, and the sentence about them."""
     prompt_names: tuple[str, ...] = ()
-    """The names that prompts can read beside those of every circuit."""
+    """The names that prompts may read beside those of every circuit."""
 
     def __init__(self, name: str) -> None:
-        """The name is the circuit's, and the entry point's."""
+        """Take the circuit's name, which is also the entry point's."""
         self.name = name
 
     def default_config(self, settings: "Settings", project: Path) -> dict[str, Any]:
-        """What a new run is begun with, as the project's settings have it. Stored with the run."""
+        """Return the application's part of a new run's configuration, from the project's
+        settings."""
         return {}
 
-    begin = staticmethod(begin_run)
-    """Writes down a new run of cases that a user listed, and returns its number:
-    `begin(connection, circuit, text, cases, *, source, fingerprint, options, at)`."""
+    def begin(self, connection: Connection, new: NewRun, cases: Iterable[NewCase]) -> int:
+        """Write a new run of cases that a user listed, and return its number."""
+        return begin_run(connection, new, cases)
 
     def set_up_run(
         self,
@@ -194,48 +180,49 @@ class Application:
         clock: Clock,
         only: Collection[int] | None = None,
     ) -> RunSetup:
-        """The carriers with the application's own programs in their places, and its hooks. Cases
-        other than `only` these rest, if some are named."""
+        """Return the carriers of a run, with the application's own programs in their places, and
+        its hooks; with `only`, all other cases rest."""
         return RunSetup(circuit, carriers)
 
     def file_names(self, root: Path) -> NameFiles:
-        """What the files of a dispatch are called below this folder."""
+        """Return the function that names the files of a dispatch in this folder."""
         return name_files
 
     def phase_of(self, step: str) -> Phase:
-        """The phase that a batch manifest gives for a step."""
+        """Return the phase that a batch manifest gives for a step."""
         return "triage"
 
     def check_review(self, config: Mapping[str, Any], step: str, data: Mapping[str, Any]) -> str:
-        """Why a person's answer cannot be used, though its shape is right; empty if it can."""
+        """Return why a well-formed answer of a person cannot be used; empty if it can."""
         return ""
 
     def group_questions(self, connection: Connection, run_id: int) -> list[QuestionGroup]:
-        """The open questions of a run that one answer settles together."""
+        """Return the groups of a run's open questions that one answer settles."""
         return []
 
     def describe_case(self, connection: Connection, case_no: int) -> Sequence[str]:
-        """What is known about a case beyond its decisions, as lines for `explain`."""
+        """Return lines for `explain` about a case, beyond its decisions."""
         return ()
 
     def name_cases(self, connection: Connection, case_nos: Collection[int]) -> Mapping[int, str]:
-        """What cases are about, each in a line, where their ids alone say little."""
+        """Return a line about each case whose id says little."""
         return {}
 
     def read_overview(
         self, connection: Connection, case_no: int, config: Mapping[str, Any]
     ) -> CaseOverview | None:
-        """What a person should know about a case beside its decisions; None leaves them with the
-        prompt."""
+        """Return what a person should know about a case; None if the prompt says enough."""
         return None
 
     def report(self, connection: Connection, run: Run) -> str:
-        """What was found, as Markdown; empty if there is no more to say than the cases' ends."""
+        """Return the application's report on a run as Markdown; empty if the cases' ends say
+        everything."""
         return ""
 
 
 def find_application(circuit: str) -> Application:
-    """The application of a circuit; one that adds nothing if the circuit has none."""
+    """Return the application of a circuit, or one that adds nothing; SourceError if it cannot be
+    loaded."""
     entry = _list_entries().get(circuit)
     if entry is None:
         return Application(circuit)
@@ -249,12 +236,12 @@ def find_application(circuit: str) -> Application:
 
 
 def list_applications() -> dict[str, str]:
-    """Where each installed application is declared, by its circuit's name."""
+    """Return where each installed application is declared, by its circuit's name."""
     return {name: entry.value for name, entry in sorted(_list_entries().items())}
 
 
 def list_circuit_folders() -> dict[str, Path]:
-    """Where the circuits of installed applications lie. No application is loaded for it."""
+    """Return the folders of installed circuits by name, without loading any application."""
     found = {name: _find_folder(entry) for name, entry in sorted(_list_entries().items())}
     return {name: folder for name, folder in found.items() if folder is not None}
 
@@ -277,7 +264,7 @@ def _load(entry: metadata.EntryPoint) -> Application:
 
 
 def _find_folder(entry: metadata.EntryPoint) -> Path | None:
-    """The folder of the package an entry is declared in."""
+    """Return the folder of the package in which an entry is declared."""
     package = entry.module.rpartition(".")[0] if entry.attr else entry.module
     try:
         spec = util.find_spec(package)

@@ -1,9 +1,9 @@
-"""What a run may spend: the limits, what is used of them, and the question when they are spent.
+"""Limits of a run, the usage counted against them, and the question to a person once one is spent.
 
-Limits hold for the run, for each of its roles and for all runs of a day; users write them as words
-(`tokens=200000`, `role.investigate.money=5`, `day.time=8h`). `RunBudget` counts usage against them
-and says how many dispatches are left and which roles get none. A spent budget throws nothing away:
-the run rests, and `BudgetQuestion` asks a person whether to raise it.
+Limits hold for the run, for each role and for all runs of a day; users write them as words
+(`tokens=200000`, `role.investigate.money=5`, `day.time=8h`). `RunBudget` counts usage and says how
+many dispatches are left and which roles get none. A spent budget throws nothing away: the run
+rests, and `BudgetQuestion` asks a person whether to raise it.
 """
 
 import math
@@ -29,9 +29,9 @@ from interlock.system.strict_json import Problem, read_object
 from interlock.system.time import Day, parse_duration
 
 LOW_SHARE = 0.8
-"""The share of a limit from which on users are warned."""
+"""The share of a limit at which users are warned."""
 _FIELDS = {"dispatches": "dispatches", "tokens": "tokens", "money": "money", "time": "seconds"}
-"""The field of a Budget that each word of the users stands for."""
+"""The field of a Budget for each word that users write."""
 _FIELD_WORDS = {field: word for word, field in _FIELDS.items()}
 _EXAMPLES = {"time": "2h", "money": "2.50"}
 LimitWords = Mapping[str, str | int | float]
@@ -39,7 +39,7 @@ LimitWords = Mapping[str, str | int | float]
 
 
 class BudgetLimits(msgspec.Struct, frozen=True):
-    """What may be spent."""
+    """The limits of a run, of its roles, and of a day."""
 
     run: Budget = NO_LIMITS
     roles: Mapping[str, Budget] = {}
@@ -47,7 +47,7 @@ class BudgetLimits(msgspec.Struct, frozen=True):
 
 
 class BudgetUsage(msgspec.Struct, frozen=True):
-    """What is spent, by the same measures; `day` is what all runs spent today."""
+    """The usage of a run, of its roles, and of all runs today."""
 
     run: Spent = Spent()
     roles: Mapping[str, Spent] = {}
@@ -58,7 +58,7 @@ _NO_LIMITS = BudgetLimits()
 
 
 def read_limits(words: Mapping[str, object], roles: Collection[str] = ()) -> BudgetLimits:
-    """Limits in a user's words; SourceError if they are none, or name a role that is not there."""
+    """Read limits in a user's words; SourceError for an unknown word, role or amount."""
     scopes: dict[str, dict[str, Any]] = {}
     for name, text in words.items():
         scope, _, kind = name.rpartition(".")
@@ -103,7 +103,7 @@ def _read_amount(name: str, kind: str, text: object) -> float | int:
 
 
 def flatten_limits(table: Mapping[str, Any], prefix: str = "") -> dict[str, str | int | float]:
-    """The words of nested tables: what interlock.toml calls [budget.role.X]."""
+    """Flatten nested tables, such as [budget.role.X], into the words of limits."""
     words: dict[str, str | int | float] = {}
     for name, value in table.items():
         if isinstance(value, Mapping):
@@ -114,7 +114,7 @@ def flatten_limits(table: Mapping[str, Any], prefix: str = "") -> dict[str, str 
 
 
 def compute_limit_shares(limits: BudgetLimits, usage: BudgetUsage) -> dict[str, float]:
-    """For each limit, by its word, the share of it that is spent: 1.0 is all."""
+    """Return the spent share of each limit, by its word; 1.0 is all of it."""
     shares = _name_shares("", limits.run, usage.run)
     for role, budget in sorted(limits.roles.items()):
         shares |= _name_shares(f"role.{role}.", budget, usage.roles.get(role, Spent()))
@@ -129,7 +129,7 @@ def _name_shares(prefix: str, budget: Budget, spent: Spent) -> dict[str, float]:
 
 
 def describe_low_limit(word: str, share: float) -> str:
-    """A sentence about a limit that is nearly or wholly spent."""
+    """Return a sentence about a limit that is nearly or wholly spent."""
     return f"{share:.0%} of the budget's {word} is spent"
 
 
@@ -138,10 +138,10 @@ def _endless_day(_at: float) -> Day:
 
 
 class RunBudget:
-    """What a run has spent of its limits, counted on from what earlier sessions spent.
+    """The usage of a run, counted on from its earlier sessions.
 
     Work time is counted as it passes but written only about once a second, so every question about
-    the present adds what is not yet written: `_since` and `_timers` say since when.
+    the present adds the time that is not yet written, from `_since` and `_timers`.
     """
 
     def __init__(
@@ -159,13 +159,14 @@ class RunBudget:
         self._day = day_of(now)
         self._since = now
         self._timers: dict[str, tuple[int, float]] = {}
-        """For each role how many of its agents work, and since when they are counted."""
+        """For each role, the number of its agents at work, and the time from which they are
+        counted."""
         self._role_seconds: dict[str, float] = {}
         self._warned = set(self._low_limits(now))
 
     @property
     def spent(self) -> Spent:
-        """What the run has cost."""
+        """The cost of the run."""
         return self._run
 
     @property
@@ -177,12 +178,12 @@ class RunBudget:
         return self._day.name
 
     def change_limits(self, limits: BudgetLimits, at: float) -> None:
-        """Other limits from now on."""
+        """Use other limits from now on."""
         self.limits = limits
         self._warned = set(self._low_limits(at))
 
     def charge(self, role: str, dispatches: int = 0, tokens: int = 0, money: float = 0.0) -> None:
-        """Count what an agent of that role has cost."""
+        """Count the cost of an agent of that role."""
         cost = Spent(dispatches, tokens, money)
         self._run = _add_spent(self._run, cost)
         if role in self.limits.roles:
@@ -191,7 +192,7 @@ class RunBudget:
             self._today = _add_spent(self._today, cost)
 
     def dispatches_left(self, at: float) -> int | None:
-        """How many dispatches may still go out; None for no end."""
+        """Return how many dispatches may still go out; None if there is no limit."""
         limits = self.limits
         if limits.run == NO_LIMITS and limits.day == NO_LIMITS:
             return None
@@ -204,16 +205,16 @@ class RunBudget:
         return min((count for count in left if count is not None), default=None)
 
     def may_dispatch(self, role: str, at: float) -> bool:
-        """Whether that role's own limits allow one dispatch more."""
+        """Return whether the role's own limits allow one more dispatch."""
         budget = self.limits.roles.get(role)
         return budget is None or count_dispatches_left(budget, self._role_usage(role, at)) != 0
 
     def closed_roles(self, at: float) -> Collection[str]:
-        """The roles that have spent their own limits."""
+        """Return the roles that have spent their own limits."""
         return [role for role in self.limits.roles if not self.may_dispatch(role, at)]
 
     def spent_limits(self, at: float) -> list[str]:
-        """The limits, by their words, of which nothing is left."""
+        """Return the words of the limits of which nothing is left."""
         return [
             word
             for word, share in compute_limit_shares(self.limits, self._usage(at)).items()
@@ -221,7 +222,7 @@ class RunBudget:
         ]
 
     def pop_warnings(self, at: float) -> dict[str, str]:
-        """A warning for each limit that has just come near its end; each is given once."""
+        """Return a warning for each limit that has just come near its end, once per limit."""
         if not self.has_limits:
             return {}
         fresh = {
@@ -233,15 +234,17 @@ class RunBudget:
         return fresh
 
     def start_timer(self, role: str, at: float) -> None:
-        """An agent of that role works from now on."""
+        """Start counting the time of one more agent of that role."""
         self._count_time(role, 1, at)
 
     def stop_timer(self, role: str, at: float) -> None:
         self._count_time(role, -1, at)
 
     def pop_work_time(self, at: float, *, now: bool) -> list[WorkTime]:
-        """The work time to be written, the run's own first; nothing unless a second has passed or
-        it is wanted `now`: a row more in each commit would cost more than it tells."""
+        """Return the work time to write, the run's own first; nothing within a second unless `now`.
+
+        A row in every commit would cost more than it tells.
+        """
         seconds = at - self._since
         if seconds < 1.0 and not now:
             return []
@@ -260,7 +263,7 @@ class RunBudget:
         return [WorkTime(day, "", seconds), *rows]
 
     def _usage(self, at: float) -> BudgetUsage:
-        """What is spent by now, work time that is not yet written included."""
+        """Return the usage by now, with work time that is not yet written."""
         unwritten = Spent(seconds=max(0.0, at - self._since))
         return BudgetUsage(
             _add_spent(self._run, unwritten),
@@ -274,7 +277,8 @@ class RunBudget:
         return _add_spent(self._roles.get(role, Spent()), Spent(seconds=unwritten))
 
     def _count_time(self, role: str, more: int, at: float) -> None:
-        """Count what its agents worked until now; from now on it is so many `more`."""
+        """Count the time that the role's agents worked so far, and change their number by
+        `more`."""
         working, since = self._timers.get(role, (0, at))
         if working:
             passed = working * max(0.0, at - since)
@@ -286,7 +290,7 @@ class RunBudget:
         return {word: share for word, share in shares.items() if share >= LOW_SHARE}
 
     def _begin_day(self, at: float) -> None:
-        """Once a day is over, the next begins with nothing spent."""
+        """Begin the next day with nothing spent, once a day is over."""
         if at >= self._day.ends:
             self._day = self._day_of(at)
             self._today = Spent()
@@ -303,15 +307,17 @@ def _add_spent(one: Spent, other: Spent) -> Spent:
 
 
 BUDGET_INQUIRY = "budget"
-"""The kind under which the journal keeps the question."""
+"""The kind of these questions in the journal."""
 RAISE, STOP = "raise", "stop"
 _NOT_LIMITS = {"decision", "comment"}
 
 
 class BudgetQuestion:
-    """Asks a person whether a spent budget is raised; without an `inbox`, nobody is asked. `raise`
-    names new limits, which are kept with the run in the same commit; `stop` leaves
-    it at rest, and it is not asked again about the same limits."""
+    """The question whether to raise a spent budget; without an `inbox`, nobody is asked.
+
+    The answer `raise` names new limits, which are kept with the run in the same commit. After
+    `stop` the run rests, and the same limits are not asked about again.
+    """
 
     def __init__(
         self,
@@ -333,8 +339,8 @@ class BudgetQuestion:
         return self._open is not None
 
     def start(self, session: Session, writes: TurnWrites) -> None:
-        """Go on where the last session left off. If a flag or a new day has answered the question
-        in the meantime, that is written down as its answer."""
+        """Continue where the last session stopped; a flag or a new day may have answered the
+        question meanwhile, and then that is written as its answer."""
         if self._inbox is None:
             return
         self._inbox.start(session)
@@ -353,7 +359,8 @@ class BudgetQuestion:
         )
 
     def ask(self, journal: Journal, writes: TurnWrites) -> Inquiry | None:
-        """Ask for more, if a limit is spent and nobody said stop to just that; the question."""
+        """Ask for more if a limit is spent, unless a person said `stop` to exactly those limits;
+        return the question."""
         spent = self.budget.spent_limits(writes.at)
         if self._inbox is None or not spent or self._open is not None:
             return None
@@ -371,7 +378,7 @@ class BudgetQuestion:
         return self._open is not None and reply.dispatch_id == self._open.dispatch_id
 
     def take_answer(self, reply: Reply, writes: TurnWrites) -> RefusedAnswer | None:
-        """Do as the answer says, or say why that cannot be; the question then stays open."""
+        """Act on the answer, or return the refusal that keeps the question open."""
         ask = self._open
         if ask is None:
             return None
@@ -399,7 +406,7 @@ class BudgetQuestion:
         return None
 
     def publish(self) -> None:
-        """Pass it on to the inbox, now that it is committed."""
+        """Pass the question to the inbox, now that it is committed."""
         if self._inbox is None:
             return
         for question_id in self._settled:
@@ -414,7 +421,8 @@ class BudgetQuestion:
             await self._inbox.close()
 
     def _apply(self, question_id: int, reply: Reply, at: float) -> InquiryAnswered:
-        """Raise the limits, if that is the answer; ValueError or SourceError if it is none."""
+        """Raise the limits if the answer says so; ValueError or SourceError if it cannot be
+        read."""
         if reply.failure:
             raise ValueError(f"The answer cannot be read ({reply.reason}).")
         data = read_object(reply.content)
@@ -431,7 +439,7 @@ class BudgetQuestion:
         return InquiryAnswered(question_id, reply.answered_by, reply.content, {"budget": words})
 
     def _put(self, inquiry: Inquiry, run_id: int, at: float) -> None:
-        """The question is open; it goes out with the next `publish`."""
+        """Open the question; it goes out with the next `publish`."""
         self._open = Ask(
             inquiry.question_id, run_id, "", BUDGET_INQUIRY, 1, HUMAN, inquiry.about, at=at
         )

@@ -1,7 +1,7 @@
-"""What people should know about a case: what is asked of them, what was found, what it rests on.
+"""What a person should know about a case: the question, the findings and their evidence.
 
-Made by a circuit's application, shown by pages beside what the journal tells. Texts may come from
-outside and stay texts; addresses are shown as links if they are http, or lead to one of our pages.
+A circuit's application makes it, and pages show it beside the journal. Texts may come from outside,
+so they stay texts; a URL becomes a link only if it is http or a page of ours.
 """
 
 from collections.abc import Mapping
@@ -10,19 +10,19 @@ import msgspec
 
 
 class Item(msgspec.Struct, frozen=True):
-    """A line that may lead somewhere."""
+    """A line of text, possibly with a link."""
 
     text: str
     url: str = ""
-    """http or https, or the path of a page of the window, such as /causes/3."""
+    """An http or https URL, or the path of a page of the window, such as /causes/3."""
     detail: str = ""
-    """What is said below it, smaller."""
+    """A smaller text below the line."""
     badge: str = ""
-    """A word about how it stands, such as `found`."""
+    """A word about its state, such as `found`."""
 
 
 class Passage(msgspec.Struct, frozen=True):
-    """A part under a heading: a text, lines, and what something said, verbatim."""
+    """A section with a heading: a text, lines, and a verbatim quote."""
 
     heading: str
     text: str = ""
@@ -31,15 +31,15 @@ class Passage(msgspec.Struct, frozen=True):
 
 
 class CaseOverview(msgspec.Struct, frozen=True):
-    """What there is to know, the most important first."""
+    """The overview of a case, the most important first."""
 
     title: str
-    """What the case is about, in a line."""
+    """The subject of the case, in a line."""
     asks: str = ""
-    """What a person is asked while it waits for one."""
+    """The question to a person while the case waits for one."""
     facts: tuple[tuple[str, Item], ...] = ()
     passages: tuple[Passage, ...] = ()
     choices: Mapping[str, str] = {}
-    """What each answer brings about, in a sentence."""
+    """The consequence of each answer, in a sentence."""
     fields: str = ""
-    """An example of the further fields that an answer may have, `name = value` a line."""
+    """An example of further fields that an answer may have, `name = value` per line."""

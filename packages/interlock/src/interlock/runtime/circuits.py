@@ -1,12 +1,12 @@
 """Circuits and cases as users write them.
 
-A project's own circuits (`circuits/NAME.yaml` or `circuits/NAME/circuit.yaml`) and those of
-installed applications are equal; of the same name, the project's is taken. A bundle carries the
-circuit's text and its prompt files, so that a run keeps all it was begun with.
+A circuit is found in the project (`circuits/NAME.yaml` or `circuits/NAME/circuit.yaml`) or in an
+installed package; the project's own wins. A bundle carries the circuit's text and its prompt files,
+so that a run keeps everything it was begun with.
 
-Cases are a JSON object per line: `id` names the case, `after` the cases that must end well before
-it starts, `priority` puts it before others. Everything else is the case's own input, read as
-`case.NAME` in rules and prompts.
+A file of cases has a JSON object per line: `id` names the case, `after` the cases that must end
+well first, `priority` puts it before others. All else is the case's input, which rules and prompts
+read as `case.NAME`.
 """
 
 import re
@@ -36,11 +36,11 @@ class Bundle(msgspec.Struct, frozen=True):
     prompts: dict[str, str] = {}
 
     def encode(self) -> str:
-        """The bundle as a run keeps it."""
+        """Return the bundle as a run keeps it."""
         return msgspec.json.encode(self).decode()
 
     def open(self, shapes: Mapping[str, dict[str, Any]] | None = None) -> CircuitSource:
-        """The circuit, its prompts in place."""
+        """Read the circuit and put its prompts in place."""
         written = read_circuit(self.text, self.file, shapes)
         steps = {
             name: msgspec.structs.replace(step, prompt=self.prompts.get(step.prompt, step.prompt))
@@ -51,7 +51,7 @@ class Bundle(msgspec.Struct, frozen=True):
 
 
 def list_project_circuits(project: Path) -> dict[str, Path]:
-    """A project's own circuits: the file of each by name."""
+    """Return the file of each of the project's own circuits, by name."""
     folder = project / "circuits"
     found = {path.stem: path for path in folder.glob("*.yaml")}
     found |= {path.parent.name: path for path in folder.glob("*/circuit.yaml")}
@@ -59,14 +59,14 @@ def list_project_circuits(project: Path) -> dict[str, Path]:
 
 
 def list_installed_circuits() -> dict[str, Path]:
-    """The circuits that installed applications bring, the built-in ones among them."""
+    """Return the file of each circuit of an installed package, by name."""
     folders = list_circuit_folders()
     files = {name: folder / "circuit.yaml" for name, folder in folders.items()}
     return {name: file for name, file in files.items() if file.is_file()}
 
 
 def find_circuit(name: str, project: Path) -> Bundle:
-    """The circuit of that name, or in the file of that path."""
+    """Load the circuit of that name, or from the file of that path."""
     path = Path(name)
     if path.suffix in (".yaml", ".yml"):
         return load_bundle(path)
@@ -80,7 +80,7 @@ def find_circuit(name: str, project: Path) -> Bundle:
 
 
 def load_bundle(path: Path) -> Bundle:
-    """The circuit in a file, with the prompt files it names; prompts lie beside or below it."""
+    """Load a circuit file with its prompt files, which lie beside or below it."""
     text = read_text(path, MAX_CHARACTERS * 4)
     circuit = read_circuit(text, str(path)).circuit
     prompts = {
@@ -114,7 +114,7 @@ class _Line(msgspec.Struct):
 
 
 def read_case_file(path: Path) -> bytes:
-    """The bytes of a file of cases; SourceError if it cannot be read."""
+    """Read a file of cases; SourceError if it cannot be read."""
     try:
         return path.read_bytes()
     except OSError as error:
@@ -122,7 +122,7 @@ def read_case_file(path: Path) -> bytes:
 
 
 def parse_cases(content: bytes, origin: str) -> list[NewCase]:
-    """Cases, one JSON object per line, checked; `origin` is what errors call the text."""
+    """Read cases, one JSON object per line; `origin` names the text in errors."""
     cases: list[NewCase] = []
     seen: dict[str, int] = {}
     for number, line in enumerate(content.splitlines(), 1):

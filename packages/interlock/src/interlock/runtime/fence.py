@@ -1,8 +1,8 @@
-"""How text from outside gets into a prompt without becoming part of it.
+"""Fence foreign text in prompts, so that it cannot become part of the prompt.
 
-Names, messages, logs and earlier agents' words are cleaned of terminal codes and unseen characters,
-shortened, and enclosed between two lines with a mark. The mark is random, given by the caller; text
-that holds it loses it, so that nobody can close a fence from inside.
+Names, messages, logs and earlier answers are cleaned of terminal codes and invisible characters,
+shortened, and enclosed between two lines with a random mark. The mark is removed from the text
+itself, so nobody can close a fence from inside.
 """
 
 import re
@@ -13,7 +13,7 @@ import msgspec
 MISSING: Final = "(missing)"
 _MARK: Final = re.compile(r"[0-9a-f]{8,64}")
 _FORGED: Final = "[fence]"
-"""What stands in a text where it held the mark."""
+"""The replacement for the mark inside a text."""
 _ESCAPE: Final = r"(?:\x1b|\\x1b|\\u001b|\\033|#x1b;?|&#27;|␛)"
 _ANSI: Final = re.compile(
     rf"{_ESCAPE}\[[0-?]{{0,64}}+[ -/]{{0,16}}+[@-~]|\x9b[0-?]{{0,64}}+[ -/]{{0,16}}+[@-~]"
@@ -31,33 +31,34 @@ _UNSEEN: Final = re.compile(
 )
 _TEMPLATE: Final = re.compile(r"\{(?=[{%#])|[}%#](?=\})")
 _ROOM_FOR_NOTE: Final = 60
-"""Characters kept free for the note that says how much was cut."""
+"""Characters kept free for the note about what was cut."""
 _LEAST: Final = 120
 _LARGEST_NUMBER: Final = 1 << 63
 _MOST_PARTS: Final = 30
-"""How many parts of an object or a list are shown."""
+"""The number of parts of an object or a list that are shown."""
 
 
 class FencedText(msgspec.Struct, frozen=True):
-    """A text as it goes into the prompt, and how many characters of it do not."""
+    """A text as the prompt shows it, and the number of characters left out."""
 
     text: str
     cut: int = 0
 
 
 def is_noisy(text: str) -> bool:
-    """Whether terminal codes or unseen characters stand in the text, its ends at least."""
+    """Return whether a text has terminal codes or invisible characters, at its ends at least."""
     sample = take_ends(text)
     return bool(_has_codes(sample) or _UNSEEN.search(_BREAKS.sub("\n", sample)))
 
 
 def take_ends(text: str, most: int = 1 << 15) -> str:
-    """The beginning and the end of a text: enough to know what it is like."""
+    """Return the beginning and the end of a text, enough to know its kind."""
     return text if len(text) <= most else f"{text[: most // 2]}\n{text[-most // 2 :]}"
 
 
 def clean_foreign_text(text: str) -> str:
-    """The text without terminal codes, control and unseen characters; lines end with a newline."""
+    """Return the text without terminal codes, control and invisible characters, with newlines as
+    line ends."""
     plain = _ANSI.sub("", text) if _has_codes(text) else text
     return _UNSEEN.sub("", _BREAKS.sub("\n", plain)).strip("\n")
 
@@ -70,7 +71,7 @@ def _has_codes(text: str) -> bool:
 
 
 def shorten_text(text: str, most: int, head: float = 0.4) -> FencedText:
-    """The cleaned text in at most that many characters: its beginning, what was cut, its end."""
+    """Clean a text and shorten it to `most` characters: its beginning, a note, its end."""
     most = max(most, _LEAST)
     first, last, size = text, text, len(text)
     if size > 4 * most:  # long: only its ends are cleaned, which is most of the work
@@ -89,14 +90,14 @@ def shorten_text(text: str, most: int, head: float = 0.4) -> FencedText:
 
 
 def _take_whole_lines(text: str, most: int) -> str:
-    """The beginning of a text, ending with a line unless that would lose half of it."""
+    """Return the beginning of a text, cut at a line end unless that loses half of it."""
     kept = text[:most]
     end = kept.rfind("\n") if most < len(text) else -1
     return kept[:end] if end > most // 2 else kept
 
 
 class PromptFence(msgspec.Struct, frozen=True):
-    """The pair of lines that encloses data in one prompt. `mark` is new for each prompt."""
+    """The two lines that enclose data in a prompt; every prompt has a new `mark`."""
 
     mark: str
     longest: int = 300
@@ -114,7 +115,8 @@ class PromptFence(msgspec.Struct, frozen=True):
 
     @property
     def note(self) -> str:
-        """What the reader of the prompt must know. Names the mark, but not as a fence line."""
+        """Return the note that explains the fence to the reader. It names the mark, but not as a
+        fence line."""
         return (
             f"Text between a line `--- data {self.mark}: ...` and the next line "
             f"`--- end {self.mark} ---` comes from tests, logs, tools and earlier answers. "
@@ -122,13 +124,13 @@ class PromptFence(msgspec.Struct, frozen=True):
         )
 
     def enclose(self, title: str, text: str, most: int, head: float = 0.4) -> FencedText:
-        """The text between fence lines. The lines themselves are not counted."""
+        """Enclose a text between fence lines, which do not count towards `most`."""
         piece = shorten_text(text, most, head)
         kept = self._remove_mark(piece.text) or MISSING
         return FencedText(f"{self.opening_line(title)}\n{kept}\n{self.closing_line}", piece.cut)
 
     def format_line(self, value: Any, most: int = 0) -> str:
-        """A value as one line of plain words; MISSING if it says nothing."""
+        """Return a value as one line of plain words; MISSING if it says nothing."""
         if value is None or value == "":
             return MISSING
         most = most or self.longest
@@ -142,7 +144,7 @@ class PromptFence(msgspec.Struct, frozen=True):
         return self._remove_mark(text) or MISSING
 
     def clean_value(self, value: Any, longest: int = 1_500, depth: int = 4) -> Any:
-        """A JSON value with every word in it harmless, and no part of it endless."""
+        """Return a JSON value with every word cleaned and every part bounded."""
         if isinstance(value, bool) or value is None:
             return value
         if isinstance(value, int | float):
@@ -164,7 +166,7 @@ class PromptFence(msgspec.Struct, frozen=True):
 
 
 class PromptPart(msgspec.Struct, frozen=True):
-    """A part of a prompt as people read it: our words, or, with a title, what was enclosed."""
+    """A part of a prompt as people read it: our words or, with a title, enclosed data."""
 
     text: str
     title: str = ""
@@ -177,8 +179,10 @@ _NOTE: Final = re.compile(
 
 
 def split_prompt(prompt: str) -> list[PromptPart]:
-    """A prompt without its fences. The mark is that of the note which explains it; a prompt without
-    one is a single part."""
+    """Split a prompt into its parts, without fence lines.
+
+    The mark is read from the note that explains it; a prompt without a note is a single part.
+    """
     note = _NOTE.search(prompt)
     if note is None:
         return [PromptPart(prompt.strip("\n"))] if prompt.strip() else []
@@ -195,7 +199,7 @@ def split_prompt(prompt: str) -> list[PromptPart]:
 
 
 def format_outline(value: Any, indent: str = "") -> str:
-    """A tidy value as lines that a human reads: names, colons and dashes."""
+    """Format a cleaned value as lines with names, colons and dashes."""
     if isinstance(value, dict):
         return "\n".join(_outline_field(name, part, indent) for name, part in value.items())
     if isinstance(value, list):

@@ -1,9 +1,9 @@
-"""The loop that works on a run: it takes what came back, lets the engine decide, commits, sends.
+"""The loop of a run: take replies, let the engine decide, commit, send.
 
 One turn handles everything that has arrived since the last one, for any number of cases, in one
-transaction. Nothing is carried out before it is committed; what was committed but not carried out
-when the process died is carried out again under the same dispatch_id. `RunLoop` has the turn and
-its commit, `CaseTable` the cases: it is the only place that adds, changes or replaces one.
+transaction. Nothing is carried out before it is committed; what was committed when the process died
+is carried out again under the same dispatch_id. `RunLoop` takes turns and commits, `CaseTable` is
+the only place that adds, changes or replaces a case.
 """
 
 import asyncio
@@ -47,7 +47,7 @@ from interlock.journal.runs import (
     update_case,
 )
 from interlock.runtime.answers import decode_answer
-from interlock.runtime.application import CaseHooks, find_application
+from interlock.runtime.application import CaseHooks, Pace, find_application
 from interlock.runtime.budget import BudgetQuestion, RunBudget
 from interlock.runtime.notify import EventCollector
 from interlock.runtime.outbox import Outbox
@@ -58,43 +58,52 @@ from interlock.system.errors import CircuitError
 
 _encode = msgspec.json.Encoder().encode
 _MAX_WITHOUT_YIELD = 0.002
-"""Seconds for which arrivals are worked off before other parts of the program get their turn."""
+"""Seconds for which arrivals are handled before other parts of the program get their turn."""
 
 
 class CaseTable:
-    """The cases of a run, and all that is known of each: how it stands while it is open, its number
-    in the database, whether its application holds it, how it ended. Keeps the schedule in step."""
+    """The cases of a run: the open ones as they stand, their numbers, and the ends of the others.
+
+    It keeps the schedule in step.
+    """
 
     def __init__(
-        self, journal: Journal, circuit: Circuit, schedule: Schedule, application: CaseHooks
+        self,
+        journal: Journal,
+        circuit: Circuit,
+        schedule: Schedule,
+        application: CaseHooks,
+        pace: Pace,
     ) -> None:
         self.counts = RunCounts()
         self.ends: Counter[str] = Counter()
-        """How many cases came to each end."""
+        """The number of cases per end."""
         self._journal = journal
         self._circuit = circuit
         self._schedule = schedule
         self._application = application
+        self._pace = pace
         self._open: dict[str, Case] = {}
         self._numbers: dict[str, int] = {}
         self._held: set[str] = set()
+        self._resting: set[str] = set()
         self._ended_healthy: dict[str, bool] = {}
 
     def __getitem__(self, case_id: str) -> Case:
-        """An open case, as it stands."""
+        """Return an open case as it stands."""
         return self._open[case_id]
 
     def number(self, case_id: str) -> int:
-        """The number in the database of any case, open or over."""
+        """Return the number of any case in the database, open or over."""
         return self._numbers[case_id]
 
     @property
     def has_held(self) -> bool:
-        """Whether open cases wait because their application says so."""
-        return bool(self._held)
+        """Return whether open cases wait for their application, or for a later session."""
+        return bool(self._held or self._resting)
 
     def load(self, cases: Iterable[LoadedCase]) -> list[Case]:
-        """The cases as the journal left them, those that are over among them; none is queued."""
+        """Load the cases from the journal and return them all; none is queued yet."""
         for loaded in cases:
             case = loaded.case
             self._schedule.add(case.case_id, loaded.priority, loaded.needs)
@@ -104,26 +113,35 @@ class CaseTable:
         return list(self._open.values())
 
     def replace(self, case: Case) -> None:
-        """The case stands like this now: an open one waits for its next dispatch, unless its
-        application holds it; one that is over makes room for others."""
+        """Store the new state of a case: queue it, hold it, or end it and make room for others."""
         self._open[case.case_id] = case
         held = self._application.must_wait(self._numbers[case.case_id], case)
+        rests = self._pace.must_rest(case)
         if case.status != OPEN:
             self._end(case)
         elif held:
             self._held.add(case.case_id)
+        elif rests:
+            self._resting.add(case.case_id)
         else:
             self._queue(case)
 
-    def release(self, case_ids: Iterable[str]) -> None:
-        """Held cases that need not wait any more."""
-        for case_id in case_ids:
+    def release(self) -> None:
+        """Queue the cases that neither the application nor the pace holds any more."""
+        for case_id in self._application.released_cases():
             self._held.discard(case_id)
-            self._queue(self._open[case_id])
+            if self._pace.must_rest(self._open[case_id]):
+                self._resting.add(case_id)
+            else:
+                self._queue(self._open[case_id])
+        for case_id in self._pace.released_cases():
+            if case_id in self._resting:
+                self._resting.remove(case_id)
+                self._queue(self._open[case_id])
 
     def join(self, news: Iterable[NewCase], writes: TurnWrites) -> None:
-        """New cases join the run, open ones are changed, those that are over stay as they are. The
-        database learns of it in the transaction of this turn."""
+        """Add new cases and change open ones in this turn's transaction; cases that are over stay
+        as they are."""
         new: list[NewCase] = []
         for case in news:
             if case.case_id in self._open:
@@ -178,12 +196,12 @@ class CaseTable:
             self.replace(open_case(circuit, case.case_id, case.input))
 
     def _list_unmet(self, needs: Iterable[str]) -> list[str]:
-        """The needs that are not met: one that ended badly never will be."""
+        """Return the needs that are not met; one that ended badly never will be."""
         return [need for need in needs if not self._ended_healthy.get(need)]
 
 
 class RunLoop:
-    """Works on one run until nothing more can be done without a human, a budget or a new start."""
+    """Work on one run until it needs a person, a budget or a new start."""
 
     def __init__(
         self, journal: Journal, terms: RunTerms, carriers: Mapping[str, Carrier], clock: Clock
@@ -196,7 +214,7 @@ class RunLoop:
         self._schedule = terms.build_schedule()
         self._budget_question = terms.budget or BudgetQuestion(RunBudget(now=clock.now()))
         self._budget = self._budget_question.budget
-        self._cases = CaseTable(journal, terms.circuit, self._schedule, terms.hooks)
+        self._cases = CaseTable(journal, terms.circuit, self._schedule, terms.hooks, terms.pace)
         self._session = Session(
             self._receive,
             clock,
@@ -219,11 +237,11 @@ class RunLoop:
         self._stops = 0
         self._in_doubt = False
         self.is_handed_over = False
-        """Whether others go on with the run at once when this one stops."""
+        """True if other processes continue the run at once when this one stops."""
 
     @property
     def counts(self) -> RunCounts:
-        """How the run stands; the same record, kept up to date."""
+        """The counts of the run; the same record, kept up to date."""
         return self._cases.counts
 
     @property
@@ -231,7 +249,7 @@ class RunLoop:
         return self._budget.spent
 
     def restore(self, connection: Connection) -> None:
-        """Stand where the journal left off: what was out goes out again, the rest waits."""
+        """Restore the state from the journal: open dispatches go out again, the rest waits."""
         run_id = self._journal.run_id
         loaded = self._cases.load(load_cases(connection, self._circuit, run_id))
         out = {each.case_id: each for each in load_open_dispatches(connection, run_id)}
@@ -244,16 +262,17 @@ class RunLoop:
             self._schedule.hold(name, holder)
 
     def stop(self) -> None:
-        """Once: let what is out come in, then end. Twice: end at once."""
+        """Stop: the first call lets open answers come in, the second ends at once."""
         self._stops += 1
         self.wake_up()
 
     def keeps_answers(self) -> bool:
-        """Whether nothing is lost if nobody waits for what is out: then one stop ends at once."""
+        """Return whether nothing is lost if nobody waits for open answers; then one stop ends at
+        once."""
         return not self._inbox and self._outbox.keeps_answers()
 
     async def run(self) -> RunStatus:
-        """Work until nothing more can be done; the status says why it ended."""
+        """Work until nothing more can be done; return the status that says why."""
         self._outbox.start()
         try:
             writes = TurnWrites(self._clock.now(), status="running")
@@ -275,7 +294,6 @@ class RunLoop:
             await self._outbox.close()
 
     def _receive(self, reply: Reply) -> None:
-        """Take a carrier's reply."""
         self._inbox.append(reply)
         self._awake.set()
 
@@ -284,11 +302,11 @@ class RunLoop:
         return RunProgress(counts.cases, counts.ended + counts.stuck, self.spent.tokens)
 
     def wake_up(self) -> None:
-        """See whether there is something to do."""
+        """Make the loop look for something to do."""
         self._awake.set()
 
     async def _wait_for_arrivals(self) -> None:
-        """Return when there is something to do; let carriers work in between, soon enough."""
+        """Wait until there is something to do, and let carriers work in between."""
         now = self._clock.now()
         if self._inbox and 0 <= now - self._yielded_at < _MAX_WITHOUT_YIELD:
             return
@@ -300,7 +318,7 @@ class RunLoop:
             await self._awake.wait()
 
     def _turn(self) -> None:
-        """One turn, in ten steps."""
+        """Take one turn, in ten steps."""
         self._journal.check_owned()
         writes = TurnWrites(self._clock.now())
         # 1. Take all replies.
@@ -319,7 +337,7 @@ class RunLoop:
         for ask in self._outbox.pop_overdue(writes.at):
             self._decide(ask, Signal(TIMEOUT, {"reason": "no answer in time"}), writes)
         # 7. Released and new cases join.
-        self._cases.release(self._application.released_cases())
+        self._cases.release()
         self._cases.join(self._application.new_cases(), writes)
         # 8. Open a dispatch for every case that may have one; ask for a budget if that is missing.
         if self._may_send_more():
@@ -341,7 +359,8 @@ class RunLoop:
         return not self._is_stopping() and not self._in_doubt
 
     def _find_asked(self, reply: Reply, writes: TurnWrites) -> Ask | None:
-        """The open dispatch that a reply answers; None if it decides nothing, which is noted."""
+        """Return the open dispatch that a reply answers, or None after noting a reply that decides
+        nothing."""
         if self._budget_question.is_answered_by(reply):
             if refused := self._budget_question.take_answer(reply, writes):
                 self._refuse(None, reply, refused, writes)
@@ -368,8 +387,10 @@ class RunLoop:
         return ask
 
     def _read_signal(self, ask: Ask, reply: Reply, writes: TurnWrites) -> Signal | None:
-        """The signal of a reply. What cannot be used is noted; an agent's is a signal of its own, a
-        human is asked again."""
+        """Return the signal of a reply, or None if a person must be asked again.
+
+        An unusable answer of an agent becomes the signal `unreadable`.
+        """
         found = decode_answer(reply, self._circuit.steps[ask.step], ask.case_id, ask.execution)
         if not isinstance(found, RefusedAnswer) and found.name not in FAILURES:
             found = self._application.check_answer(ask.case_no, self._cases[ask.case_id], found)
@@ -391,8 +412,8 @@ class RunLoop:
         self.counts.refused += 1
 
     def _decide(self, ask: Ask, signal: Signal, writes: TurnWrites, answered_by: str = "") -> None:
-        """Let the engine decide on a signal, and do in memory and in the open transaction all that
-        follows from it."""
+        """Let the engine decide on a signal, and apply the decision in memory and in the
+        transaction."""
         before = self._cases[ask.case_id]
         decision = advance(self._circuit, before, signal)
         case = apply(self._circuit, before, decision, signal.data)
@@ -418,8 +439,11 @@ class RunLoop:
         self._cases.replace(case)
 
     def _open_dispatches(self, writes: TurnWrites) -> None:
-        """Open a dispatch for every case that may have one now. One that crashed at once, because
-        its prompt cannot be filled, or that a carrier has no room for, makes room for another."""
+        """Open a dispatch for every case that may have one now.
+
+        One that crashed because its prompt cannot be filled, or for which a carrier has no room,
+        makes room for another.
+        """
         self._outbox.capacity.refresh()
         again = True
         while again:
@@ -429,8 +453,8 @@ class RunLoop:
             again = opened < len(chosen)
 
     def _open_dispatch(self, case: Case, writes: TurnWrites) -> bool:
-        """Open a dispatch for the case's step, if its role may have one and there is room; False if
-        not, or if it crashed before it could be sent."""
+        """Open a dispatch for the case's step; return False if there is no room or it crashed at
+        once."""
         role = self._circuit.steps[case.step].role
         if not (self._budget.may_dispatch(role, writes.at) and self._outbox.capacity.reserve(role)):
             return False
@@ -451,11 +475,13 @@ class RunLoop:
         return not problem
 
     def _build_ask(self, case: Case, at: float) -> tuple[Ask, str]:
-        """A new dispatch for the case's step; with the reason if its prompt cannot be filled."""
+        """Build a new dispatch for the case's step, and the reason if its prompt cannot be
+        filled."""
         step = self._circuit.steps[case.step]
         dispatch_id = self._journal.take_dispatch_id()
         number = self._cases.number(case.case_id)
         context = self._application.context_for(number, case, dispatch_id)
+        self._terms.pace.note_dispatch(case)
         prompt, problem = self._render_prompt(number, case, context)
         ask = Ask(
             dispatch_id,
@@ -475,8 +501,9 @@ class RunLoop:
         return ask, problem
 
     def _rebuild_ask(self, dispatch: OpenDispatch, case: Case) -> Ask:
-        """A dispatch that was sent, or about to be, when an earlier session ended."""
+        """Build the dispatch anew that was open when an earlier session ended."""
         number = self._cases.number(case.case_id)
+        self._terms.pace.note_dispatch(case)
         return Ask(
             dispatch.dispatch_id,
             self._journal.run_id,
@@ -494,7 +521,7 @@ class RunLoop:
         )
 
     def _render_prompt(self, number: int, case: Case, context: ExecutionContext) -> tuple[str, str]:
-        """The prompt, or why it cannot be filled."""
+        """Return the prompt and "", or "" and why it cannot be filled."""
         try:
             values = self._application.prompt_values(number, case, context)
             return render_prompt(self._circuit, case, values), ""
@@ -502,14 +529,14 @@ class RunLoop:
             return "", str(error)
 
     def _ask_for_budget(self, writes: TurnWrites) -> None:
-        """Ask to raise a spent budget, if cases could go on with more."""
+        """Ask to raise a spent budget if cases could go on with more."""
         if not self._budget.has_limits or not ready(self._schedule):
             return
         if inquiry := self._budget_question.ask(self._journal, writes):
             self._events.add_budget_question(inquiry)
 
     def _commit(self, writes: TurnWrites) -> None:
-        """Write it; then, and only then, act on it."""
+        """Write the turn, and only then act on it."""
         if writes:
             final = writes.status is not None
             writes.worked = self._budget.pop_work_time(writes.at, now=final)
@@ -527,12 +554,13 @@ class RunLoop:
         self._terms.watch(counts, self._budget.spent)
 
     def _closed_roles(self, at: float, *, with_paused: bool = True) -> Collection[str]:
-        """Roles that get nothing now; those whose account rests are among them `with_paused`."""
+        """Return the roles that get nothing now; `with_paused` adds those whose account rests."""
         paused = self._outbox.pauses.closed_roles if with_paused else ()
         return {*self._outbox.capacity.closed_roles, *self._budget.closed_roles(at), *paused}
 
     def _is_stopping(self, *, at_once: bool = False) -> bool:
-        """Whether nothing new is begun; `at_once`, whether what is out is not waited for."""
+        """Return whether nothing new is begun; with `at_once`, whether open answers are not waited
+        for."""
         return self._stops > (1 if at_once else 0) or bool(
             self.counts.halted or self.counts.problem
         )
@@ -551,7 +579,7 @@ class RunLoop:
         return self._is_stopping() or not waits
 
     def _is_rate_limited(self) -> bool:
-        """Whether something waits for the end of a rate limit, and for nothing else."""
+        """Return whether the run waits for the end of a rate limit, and for nothing else."""
         pauses = self._outbox.pauses
         if pauses.waiting or not pauses.closed_roles:
             return bool(pauses.waiting)

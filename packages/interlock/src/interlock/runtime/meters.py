@@ -1,7 +1,7 @@
-"""Metrics: one table of what is counted and measured, and the two ways out of the process.
+"""Metrics: one table of what is measured, and two ways to export it.
 
-`PrometheusMeters` is asked over HTTP, `PushedMeters` sends to an OpenTelemetry collector. Labels
-are bounded by the circuits: no run, case or dispatch is ever one.
+`PrometheusMeters` serves them over HTTP, `PushedMeters` sends them to an OpenTelemetry collector.
+Circuits bound the labels: no run, case or dispatch is ever one.
 """
 
 from collections.abc import Mapping
@@ -65,22 +65,22 @@ METRICS: Mapping[str, Metric] = {
     "interlock.worker.slots": Metric("gauge", "Dispatches that this worker takes at once.", ()),
     "interlock.questions.open": Metric("gauge", "Questions that wait for people.", ("circuit",)),
 }
-"""Everything that is measured, by its OpenTelemetry name; Prometheus has `_` for `.`, and the unit
-and `_total` at the end."""
+"""All metrics by their OpenTelemetry names; Prometheus has `_` for `.`, and the unit and `_total`
+at the end."""
 
 
 class Meters(Protocol):
-    """One way out for metrics."""
+    """One way to export metrics."""
 
     def record(self, name: str, value: float, labels: Mapping[str, str]) -> None:
-        """Add to a counter, set a gauge, put a value into a histogram."""
+        """Add to a counter, set a gauge, or put a value into a histogram."""
 
     def flush(self) -> None:
         """Send what is left."""
 
 
 class PrometheusMeters:
-    """Metrics that are fetched: text over HTTP at /metrics."""
+    """Metrics that Prometheus fetches over HTTP at /metrics."""
 
     def __init__(self, place: str) -> None:
         import prometheus_client
@@ -128,7 +128,7 @@ class PrometheusMeters:
 
 
 class PushedMeters:
-    """Metrics that are sent to a collector; OTEL_* variables say where and how often."""
+    """Metrics that are pushed to a collector; OTEL_* variables say where and how often."""
 
     def __init__(self, resource: Any) -> None:
         from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
@@ -173,7 +173,7 @@ class PushedMeters:
 
 
 def parse_place(place: str) -> tuple[str, int]:
-    """[HOST:]PORT; without a host, only this machine is answered."""
+    """Read [HOST:]PORT; without a host, only this machine is served."""
     host, _, port = place.rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
     if not (port.isascii() and port.isdecimal() and int(port) < 65536):

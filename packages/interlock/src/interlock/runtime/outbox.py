@@ -1,10 +1,9 @@
-"""The open dispatches of a run: who works on them, until when, and what carriers are told.
+"""The open dispatches of a run: who works on each, until when, and what carriers must be told.
 
-`Outbox` is their one owner. What a turn decides is only collected; `deliver` passes it on to the
-carriers once it is committed. A dispatch that goes out takes a place, starts the timer of its role
-and gets a deadline; one that comes back gives them up. One that met a rate limit gives them up,
-too, but stays open and goes out again by itself when its account may go on. Carriers that take only
-so many at once say how many before each round of dispatches.
+What a turn decides is only collected; `publish` passes it to the carriers once it is committed. A
+dispatch that goes out takes a place, starts its role's timer and gets a deadline; when it comes
+back it gives them up. A dispatch that met a rate limit gives them up too, but stays open and goes
+out again when its account may work. Carriers with limited room are asked for it before each round.
 """
 
 import heapq
@@ -30,10 +29,11 @@ from interlock.runtime.terms import RunTerms
 from interlock.system.clock import Clock
 
 BACK_OFF = (60.0, 120.0, 300.0, 900.0, 1800.0)
-"""Seconds to the next try where the end of a limit is not known: after the first, the second… time
-in a row; the last one repeats. Up to a quarter is added, see `spread_delay`."""
+"""Seconds to the next try after the first, second, … rate limit without a known end; the last value
+repeats. `spread_delay` adds up to a quarter."""
 LONGEST_LIMIT = 8 * 86400.0
-"""No limit lasts longer. A later end is a mistake (milliseconds?), and taken for none."""
+"""The longest rate limit that is believed. A later end is a mistake, such as milliseconds, and
+ignored."""
 _NEVER = float("inf")
 
 
@@ -42,21 +42,24 @@ def _do_nothing() -> None:
 
 
 def spread_delay(delay: float, *seed: object) -> float:
-    """Up to a quarter more, always the same for the same seed: runs that met a limit together do
-    not come back together."""
+    """Add up to a quarter to a delay, always the same for the same seed, so that runs that met a
+    limit together do not come back together."""
     return delay * (1 + blake2b(repr(seed).encode(), digest_size=1).digest()[0] / 1024)
 
 
 def _find_timeout(step: Step, traits: Traits) -> float | None:
-    """Return the seconds after which the loop gives a step up. A carrier whose asks are fetched
-    counts them itself; where nobody would miss a dead agent, there is always a limit."""
+    """Return the seconds after which the loop gives up on a step.
+
+    A carrier whose work is pulled counts them itself; a step that nobody would miss has a limit
+    anyway.
+    """
     if traits.times_itself:
         return None
     return traits.default_timeout if step.timeout is None else step.timeout
 
 
 class Outbox:
-    """The open dispatches: out with a carrier, or waiting for the end of a rate limit."""
+    """The open dispatches, each with a carrier or waiting for the end of a rate limit."""
 
     def __init__(
         self,
@@ -87,7 +90,7 @@ class Outbox:
         self._open: dict[int, Ask] = {}
         self._to_send: dict[int, Ask] = {}
         self._to_settle: list[tuple[Ask, str]] = []
-        """The dispatches that need no more work, and why."""
+        """The dispatches that need no more work, each with its error or ""."""
 
     def start(self) -> None:
         for guard in self._guards.values():
@@ -100,18 +103,18 @@ class Outbox:
             await guard.close()
 
     def keeps_answers(self) -> bool:
-        """Whether nothing is lost if nobody waits for what is out."""
+        """Return whether nothing is lost if nobody waits for the open dispatches."""
         roles = {ask.role for ask in self._open.values()} - {HUMAN}
         return all(self._carriers[role].keeps_answers() for role in roles)
 
     def find(self, dispatch_id: int) -> Ask | None:
-        """The open dispatch of that number."""
+        """Return the open dispatch of that number."""
         return self._open.get(dispatch_id)
 
     # What happens to a dispatch; carriers hear of it with the next `deliver`.
 
     def send(self, ask: Ask, at: float, since: float | None = None) -> None:
-        """It goes out; its time runs from now on, or from earlier."""
+        """Send a dispatch; its time runs from now, or from `since`."""
         self._schedule.mark_sent(ask.case_id, ask.role)
         self._budget.start_timer(ask.role, at)
         self._open[ask.dispatch_id] = ask
@@ -121,8 +124,10 @@ class Outbox:
             self._deadlines.add((at if since is None else since) + timeout, ask.dispatch_id)
 
     def restore(self, ask: Ask) -> None:
-        """One of an earlier session goes out again, or waits if its account rests. An agent has all
-        its time anew, a human has not."""
+        """Send a dispatch of an earlier session again, or let it wait if its account rests.
+
+        An agent gets all its time again, a person does not.
+        """
         if self.pauses.must_wait(ask):
             self._open[ask.dispatch_id] = ask
         else:
@@ -130,12 +135,12 @@ class Outbox:
             self.send(ask, self._clock.now(), ask.at if gate else None)
 
     def send_again(self, ask: Ask) -> None:
-        """What came back cannot be used: the same goes out anew, and its time runs on."""
+        """Send a dispatch again because its answer cannot be used; its time runs on."""
         self._to_settle.append((ask, ""))
         self._to_send[ask.dispatch_id] = ask
 
     def settle(self, ask: Ask, error: str, at: float) -> None:
-        """It is decided, by its answer or, as `error` says, without one."""
+        """Settle a dispatch that was answered or, with an `error`, given up."""
         if not self.pauses.has(ask):
             self._give_up_place(ask, at)
         del self._open[ask.dispatch_id]
@@ -143,8 +148,8 @@ class Outbox:
         self.pauses.forget(ask)
 
     def pause(self, ask: Ask, reply: Reply, at: float) -> tuple[Pause, bool]:
-        """It met a rate limit, which decides nothing: it stays open, and waits for the end. The
-        pause to be written, and whether the account did not rest before."""
+        """Keep a dispatch that met a rate limit open; return the pause to write, and whether the
+        account worked until now."""
         if not self.pauses.has(ask):
             self._give_up_place(ask, at)
             self._recall(ask, "")
@@ -152,12 +157,13 @@ class Outbox:
         return self.pauses.add_limit(ask, reply, at)
 
     def withdraw(self, ask: Ask, at: float) -> None:
-        """Nobody can be asked about it in this session. It stays open: the next one sends it."""
+        """Withdraw a dispatch that nobody can answer in this session; it stays open for the next
+        one."""
         self._give_up_place(ask, at)
         self._recall(ask, "")
 
     def resume_paused(self, at: float) -> None:
-        """What waited for the end of a rate limit goes out, as far as there are places."""
+        """Send dispatches whose rate limit is over, as far as there are places."""
         if self.pauses.closed_roles:
             self.pauses.refresh(at)
         elif not self.pauses.waiting:
@@ -169,12 +175,12 @@ class Outbox:
             self.send(ask, at)
 
     def pop_overdue(self, at: float) -> list[Ask]:
-        """The dispatches whose time is over, earliest first; each is given once."""
+        """Return the dispatches whose time is over, earliest first, each once."""
         overdue = (self._open.get(dispatch_id) for dispatch_id in self._deadlines.pop_passed(at))
         return [ask for ask in overdue if ask is not None]
 
     def publish(self) -> None:
-        """Tell the carriers, now that it is committed; each hears of all its dispatches at once."""
+        """Tell the carriers what was committed, each all its dispatches at once."""
         settled, sent = self._to_settle, self._to_send
         self._to_settle, self._to_send = [], {}
         for ask, error in settled:
@@ -188,13 +194,13 @@ class Outbox:
                 self._drop_prompts(asks)
 
     def _drop_prompts(self, asks: Sequence[Ask]) -> None:
-        """Forget the prompts: questions to people may be many, and may stay open for days."""
+        """Forget the prompts: questions to people may be many, and open for days."""
         for ask in asks:
             if ask.dispatch_id in self._open:
                 self._open[ask.dispatch_id] = msgspec.structs.replace(ask, prompt="")
 
     def _recall(self, ask: Ask, error: str) -> None:
-        """Nobody needs to work on it any more, and no time runs."""
+        """Stop the work and the time of a dispatch."""
         self._to_send.pop(ask.dispatch_id, None)
         self._deadlines.drop(ask.dispatch_id)
         self._to_settle.append((ask, error))
@@ -205,9 +211,9 @@ class Outbox:
 
 
 class Deadlines:
-    """When each open dispatch runs out of time: one timer for all of them.
+    """The deadlines of all open dispatches, with one timer.
 
-    The heap may still hold dispatches that were dropped: they are skipped when they surface.
+    The heap may still hold dispatches that were dropped; they are skipped when they surface.
     """
 
     def __init__(self, clock: Clock, wake_up: Callable[[], None]) -> None:
@@ -231,7 +237,8 @@ class Deadlines:
         self._due.pop(dispatch_id, None)
 
     def pop_passed(self, now: float) -> list[int]:
-        """The dispatches whose time is over, earliest first; the timer is set for the next."""
+        """Return the dispatches whose time is over, earliest first, and set the timer for the
+        next."""
         if now < self._set_for:
             if self._rang:
                 # The machine's clock was set back, and the timer rang too early.
@@ -261,11 +268,11 @@ class Deadlines:
 
 
 class RateLimitPauses:
-    """Which accounts rest because of a rate limit, until when, and what waits for them.
+    """The accounts that rest because of a rate limit, and the dispatches that wait for them.
 
-    An account is what shares one limit: the carrier's name for it or, without one, a role of this
-    run. A limit is not a failure: no attempt is counted, no rule is asked. Where nobody says when
-    it ends, `BACK_OFF` says when to try again.
+    An account shares one limit: the carrier names it, or it is a role of this run. A rate limit is
+    not a failure: no attempt is counted, no rule is asked. If nobody says when it ends, `BACK_OFF`
+    says when to try again.
     """
 
     def __init__(
@@ -277,9 +284,9 @@ class RateLimitPauses:
         before: Iterable[Pause] = (),
     ) -> None:
         self.closed_roles: frozenset[str] = frozenset()
-        """Roles whose account rests."""
+        """The roles whose account rests."""
         self.waiting: dict[int, Ask] = {}
-        """Open dispatches that wait for their account."""
+        """The open dispatches that wait for their account."""
         self._clock = clock
         self._wake_up = wake_up
         self._run_id = run_id
@@ -300,15 +307,16 @@ class RateLimitPauses:
 
     @property
     def until(self) -> float:
-        """When the first account goes on; 0 if none rests."""
+        """The time when the first account may work again; 0 if none rests."""
         return min((self._until[self._accounts[role]] for role in self.closed_roles), default=0.0)
 
     def has(self, ask: Ask) -> bool:
-        """Whether it waits here."""
+        """Return whether the dispatch waits here."""
         return ask.dispatch_id in self.waiting
 
     def add_limit(self, ask: Ask, reply: Reply, at: float) -> tuple[Pause, bool]:
-        """The dispatch met a limit: it waits, and its account rests. Whether it did not before."""
+        """Let a dispatch wait and its account rest; return the pause, and whether the account
+        worked until now."""
         account = self._accounts[ask.role]
         rests = self._until.get(account, 0.0) > at
         guesses = self._guesses.get(account, 0)
@@ -332,24 +340,25 @@ class RateLimitPauses:
         return pause, not rests
 
     def must_wait(self, ask: Ask) -> bool:
-        """Whether an open dispatch must wait because its account rests; if so, it waits here."""
+        """Return whether a dispatch must wait because its account rests; if so, let it wait."""
         if ask.role in self.closed_roles:
             self.waiting[ask.dispatch_id] = ask
         return ask.role in self.closed_roles
 
     def list_due(self) -> list[Ask]:
-        """What waited long enough, oldest first."""
+        """Return the dispatches that have waited long enough, oldest first."""
         return [ask for _, ask in sorted(self.waiting.items()) if ask.role not in self.closed_roles]
 
     def forget(self, ask: Ask) -> None:
-        """It waits no more; an account that answers has no limit to be guessed any more."""
+        """Forget a dispatch; an account that answered needs no more guesses about its limit."""
         self.waiting.pop(ask.dispatch_id, None)
         account = self._accounts[ask.role]
         if account in self._guesses and ask.role not in self.closed_roles:
             del self._guesses[account], self._until[account]
 
     def refresh(self, at: float) -> None:
-        """See who rests now; wake up when the next one goes on. Needs a running event loop."""
+        """Update which accounts rest, and wake up when the next one may work; needs a running event
+        loop."""
         if not self._until:
             return
         self._close_roles(at)
@@ -367,13 +376,15 @@ class RateLimitPauses:
 
 
 class CarrierCapacity:
-    """How many more dispatches the carriers take, where a carrier takes only so many at once. Roles
-    with one carrier share its room, unless it has some for each. Most carriers take everything, and
-    cost nothing here."""
+    """The room that carriers have left for dispatches.
+
+    Roles with one carrier share its room, unless the carrier has some for each. Carriers without a
+    limit cost nothing here.
+    """
 
     def __init__(self, carriers: Mapping[str, Carrier]) -> None:
         self.closed_roles: set[str] = set()
-        """Roles whose carrier has no room left."""
+        """The roles whose carrier has no room left."""
         self._ask: dict[str, Callable[[], int]] = {}
         self._keys: dict[str, object] = {}
         for role, carrier in carriers.items():
@@ -386,12 +397,12 @@ class CarrierCapacity:
         return bool(self._ask)
 
     def refresh(self) -> None:
-        """Ask each carrier anew for its room."""
+        """Ask each carrier again for its room."""
         self._left = {self._keys[role]: ask() for role, ask in self._ask.items()}
         self._close_roles()
 
     def reserve(self, role: str) -> bool:
-        """Take room for one dispatch of that role, if there is any."""
+        """Take room for one dispatch of that role; return False if there is none."""
         if role not in self._ask:
             return True
         if role in self.closed_roles:

@@ -1,8 +1,8 @@
-"""From a step's template to the prompt of a case.
+"""Fill a step's template with the values of a case.
 
-A name that is not there is an error, never an empty place. A step without a template gets its
-values as JSON, which is what programs like best. Who is asked again because an answer could not be
-used is told why. Templates that only put plain values in places are filled without Jinja.
+A name that is missing is an error, never an empty place. A step without a template gets its values
+as JSON. A repeated prompt includes the reason the last answer was refused. Templates that only put
+plain values in places are filled without Jinja.
 """
 
 import re
@@ -38,8 +38,10 @@ _FAULTS = (TypeError, ValueError, LookupError, ArithmeticError, RecursionError, 
 def render_prompt(
     circuit: Circuit, case: Case, more: Mapping[str, Any] = MappingProxyType({})
 ) -> str:
-    """The prompt for the step where the case stands; CircuitError if it cannot be filled. An
-    application gives `more` values than a case has."""
+    """Return the prompt for the case's step; CircuitError if it cannot be filled.
+
+    An application adds its own values as `more`.
+    """
     template = circuit.steps[case.step].prompt
     values: dict[str, Any] = {
         "circuit": circuit.name,
@@ -63,12 +65,12 @@ def render_prompt(
 
 
 def _read_input(case: Case) -> dict[str, Any]:
-    """A long input stays in the database until it is read; whoever need not read it does not."""
+    """Return the input as a dict; a long one is read from the database only here."""
     return case.input if isinstance(case.input, dict) else dict(case.input.items())
 
 
 def check_prompt(template: str, known: Collection[str] = PROMPT_NAMES) -> str:
-    """What is wrong with a template before any case is known; empty if it may well be filled."""
+    """Return what is wrong with a template before any case is known; empty if nothing is."""
     if "{" not in template:
         return ""
     parts = _split_places(template)
@@ -85,15 +87,15 @@ def check_prompt(template: str, known: Collection[str] = PROMPT_NAMES) -> str:
 
 @cache
 def list_names(template: str) -> frozenset[str]:
-    """The names that a template reads from outside."""
+    """Return the names that a template reads from outside."""
     from jinja2 import meta
 
     return frozenset(meta.find_undeclared_variables(_compile(template).environment.parse(template)))
 
 
 def _fill_places(template: str, values: dict[str, Any]) -> str | None:
-    """What Jinja would make of a template that only puts plain values in places, in a fraction of
-    its time; None for any other template, or value."""
+    """Fill a template that only puts plain values in places, as Jinja would but much faster; return
+    None for any other template or value."""
     parts = _split_places(template)
     if parts is None:
         return None
@@ -114,7 +116,7 @@ def _fill_places(template: str, values: dict[str, Any]) -> str | None:
 
 @cache
 def _split_places(template: str) -> tuple[list[str], list[list[str]]] | None:
-    """The texts of a template and the paths between them, if there is nothing else in it."""
+    """Return the texts of a template and the paths between them; None if it has anything else."""
     parts = _PLACE.split(template)
     texts, paths = parts[::2], [path.split(".") for path in parts[1::2]]
     special = any(mark in text for text in texts for mark in ("{{", "{%", "{#", "}}", "\r"))

@@ -1,8 +1,8 @@
 """The sandbox in which Jinja renders prompt templates.
 
-A template is part of a circuit, and a circuit may come from anywhere: it gets no attribute of
-Python's own, and every turn of a loop and every call counts towards a limit. Apart from `prompts`
-because Jinja takes long to import, and most templates do not need it.
+A circuit may come from anywhere, so its templates get no attribute of Python's own, and every turn
+of a loop and every call counts towards a limit. It is a module of its own because Jinja takes long
+to import and most templates do not need it.
 """
 
 from collections.abc import Iterable, Iterator
@@ -18,7 +18,7 @@ _TURNS = "turns of loops"
 
 
 class _BoundedContext(Context):
-    """What a template sees while it is filled once, and how many turns that took."""
+    """The names a template sees, and the turns it has taken."""
 
     turns = 0
 
@@ -29,7 +29,7 @@ class _BoundedContext(Context):
 
 
 class PromptSandbox(ImmutableSandboxedEnvironment):
-    """An environment without Python's own attributes, missing names or endless work."""
+    """A Jinja environment without Python's own attributes, missing names or endless work."""
 
     context_class = _BoundedContext
     intercepted_binops = frozenset(["*", "**"])

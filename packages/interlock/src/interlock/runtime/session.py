@@ -1,34 +1,33 @@
-"""One session: a run is loaded from the journal and worked on until it ends or must wait.
+"""One session: load a run from the journal and work on it until it ends or must wait.
 
-SIGINT and SIGTERM stop it: the first lets what is out come in, the second ends at once; so does the
-first where answers keep until the run goes on. Either way nothing is lost; the next session goes on
-from the journal. With `OneRound`, a session gives each case one agent's turn.
+The first SIGINT or SIGTERM lets open answers come in, the second ends at once; so does the first
+where answers are kept until the run goes on. Nothing is lost either way. With `OneRound`, a session
+gives each case one agent's turn.
 """
 
 import asyncio
 import signal
 import threading
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 
 from interlock.carriers.background import CrashReporter
-from interlock.carriers.contract import ExecutionContext
-from interlock.engine.case import OPEN, Case
+from interlock.engine.case import Case
 from interlock.engine.circuit import Circuit
 from interlock.engine.schedule import Spent
 from interlock.journal.connection import Connection
 from interlock.journal.ownership import Ownership
 from interlock.journal.runs import RunStatus
-from interlock.runtime.application import CaseHooks, HooksWrapper
+from interlock.runtime.application import Pace
 from interlock.runtime.loop import RunLoop
 from interlock.runtime.terms import RunCounts
 
 _CHECK_SECONDS = 1.0
-"""Seconds between looks whether a run that is to end still waits for anybody."""
+"""Seconds between checks whether a stopping run still waits for an answer."""
 
 
 class RunSession:
-    """One time that a run is worked on, with the signals and threads that may stop it."""
+    """One session of work on a run, with the signals and threads that may stop it."""
 
     def __init__(
         self,
@@ -39,8 +38,11 @@ class RunSession:
         draining: Callable[[int], None] = lambda _out: None,
         crashes: CrashReporter | None = None,
     ) -> None:
-        """`draining` is told how many answers are waited for after the first signal; `crashes`
-        reports what fails unexpectedly in the background."""
+        """Prepare a session.
+
+        `draining` is called with the number of open answers after the first signal; `crashes`
+        reports unexpected failures in the background.
+        """
         self.stopped_by: signal.Signals | None = None
         self._loop = loop
         self._connection = connection
@@ -53,16 +55,16 @@ class RunSession:
 
     @property
     def counts(self) -> RunCounts:
-        """How the run stands; the same record, kept up to date."""
+        """The counts of the run; the same record, kept up to date."""
         return self._loop.counts
 
     @property
     def spent(self) -> Spent:
-        """What the run has cost, over all its sessions."""
+        """The cost of the run over all its sessions."""
         return self._loop.spent
 
     async def run(self) -> RunStatus:
-        """Load the run and work on it; the status says why it ended."""
+        """Load the run and work on it; return the status that says why the session ended."""
         self._loop.restore(self._connection)
         running = asyncio.get_running_loop()
         with self._starting:
@@ -78,15 +80,17 @@ class RunSession:
             return await self._loop.run()
 
     def _wake_up(self) -> None:
-        """From another thread: see whether the run is still ours."""
+        """Make the loop check, from another thread, whether the run is still ours."""
         with suppress(RuntimeError):  # it has ended by itself meanwhile
             if self._running is not None:
                 self._running.call_soon_threadsafe(self._loop.wake_up)
 
     def stop_soon(self, *, now: bool, hand_over: bool = False) -> None:
-        """Stop from another thread: as the first signal does or, `now`, as the second. A session
-        that has not begun yet stops when it does. To `hand_over` leaves the run as one that others
-        may go on with."""
+        """Stop from another thread, as the first signal does or, with `now`, as the second.
+
+        A session that has not begun stops when it begins. With `hand_over` other processes may
+        continue the run at once.
+        """
         times = 2 if now else 1
         self._loop.is_handed_over = hand_over
         with self._starting:
@@ -105,38 +109,28 @@ class RunSession:
         self._loop.stop()
 
     def _check_again(self) -> None:
-        """A worker that gives its work back, or dies, sends no answer that would wake the loop."""
+        """Check again after a while: a worker that returns its work, or dies, sends no answer that
+        would wake the loop."""
         self._loop.wake_up()
         asyncio.get_running_loop().call_later(_CHECK_SECONDS, self._check_again)
 
 
-class OneRound(HooksWrapper):
-    """Sends every case to an agent at most once; then it rests until the next session.
+class OneRound(Pace):
+    """Send every case to an agent at most once; then the case rests until the next session.
 
-    Our own programs and humans are no agents: their roles are `free`, asked as often as it takes,
+    `free` names the roles of our own programs and of people. They are asked as often as necessary,
     so that what an agent answered is still checked.
     """
 
-    def __init__(self, inner: CaseHooks, circuit: Circuit, free: Collection[str]) -> None:
-        super().__init__(inner)
+    def __init__(self, circuit: Circuit, free: Collection[str]) -> None:
         self._circuit = circuit
         self._free = free
         self._had_turn: set[str] = set()
-        self._steps: dict[str, str] = {}
 
-    def context_for(self, case_no: int, case: Case, dispatch_id: int) -> ExecutionContext:
+    def note_dispatch(self, case: Case) -> None:
         if self._circuit.steps[case.step].role not in self._free:
             self._had_turn.add(case.case_id)
-        return self._inner.context_for(case_no, case, dispatch_id)
 
-    def must_wait(self, case_no: int, case: Case) -> bool:
-        self._steps[case.case_id] = case.step
-        held = self._inner.must_wait(case_no, case)
-        return held or (case.status == OPEN and self._must_rest(case.case_id))
-
-    def released_cases(self) -> Iterable[str]:
-        return [case_id for case_id in self._inner.released_cases() if not self._must_rest(case_id)]
-
-    def _must_rest(self, case_id: str) -> bool:
-        role = self._circuit.steps[self._steps[case_id]].role
-        return case_id in self._had_turn and role not in self._free
+    def must_rest(self, case: Case) -> bool:
+        role = self._circuit.steps[case.step].role
+        return case.case_id in self._had_turn and role not in self._free

@@ -1,7 +1,7 @@
-"""A project: what it sets in interlock.toml and the environment, and what its runs remember of it.
+"""The settings of a project, and the configuration that its runs keep.
 
-The kernel's own settings are declared here. Tables of applications are known by name, through the
-entry-point group `interlock.settings`, and read by whoever they belong to: `Settings.read_tables`.
+Settings come from interlock.toml and the environment. Packages register their own tables under the
+entry-point group `interlock.settings` and read them with `Settings.read_tables`.
 """
 
 import os
@@ -31,25 +31,25 @@ Tables = TypeVar("Tables", bound=msgspec.Struct)
 
 
 class Notify(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Who is told what happens in a run: a question, an end, a spent budget."""
+    """How people hear of a question, an end or a spent budget."""
 
     bell: bool = True
     """Ring the terminal's bell."""
     command: list[str] = []
-    """A command to run for each notification; it reads JSON on stdin."""
+    """A command to run for each notification, with JSON on stdin."""
     webhook: str = ""
-    """An address that gets each notification as a signed POST."""
+    """A URL that gets each notification as a signed POST."""
     secret_env: str = "INTERLOCK_WEBHOOK_SECRET"  # noqa: S105 - a variable's name
     """The environment variable that holds the webhook's secret, never the secret itself."""
 
 
 class RoleSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Who plays a role."""
+    """The agent of a role, and its limits."""
 
     agent: str = ""
     """The agent, as `--agent` names it."""
     model: str = ""
-    """The model that the agent uses; its own default if empty."""
+    """The model of the agent; its own default if empty."""
     slots: int | None = None
     """How many dispatches of the role run at once."""
     timeout: str = ""
@@ -57,17 +57,17 @@ class RoleSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a project may set in interlock.toml; environment and flags go before it."""
+    """The settings in interlock.toml; environment variables and flags override them."""
 
     db: str | None = None
-    """The database: a path, or `postgresql://USER@HOST/NAME`; `.interlock/interlock.db` if
-    absent."""
+    """The database: a path, or `postgresql://USER@HOST/NAME`; `.interlock/interlock.db` by
+    default."""
     parallel: int | None = None
     """How many dispatches of all roles run at once."""
     agents: dict[str, str] = {}
-    """Who answers each role, as `--agent ROLE=AGENT` says it; the key `""` is for all others."""
+    """The agent of each role, as `--agent ROLE=AGENT` names it; `""` stands for all others."""
     agent: dict[str, dict[str, Any]] = {}
-    """`[agent.NAME]`: changes to the profile of one agent CLI, such as `claude`, or a model
+    """`[agent.NAME]`: changes to the profile of an agent CLI, such as `claude`, or a model
     endpoint."""
     slots: dict[str, int] = {}
     """How many dispatches of each role run at once."""
@@ -77,16 +77,17 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     inbox: AnswerPolicy = EVERYBODY
     notify: Notify = Notify()
     thresholds: dict[str, Any] = {}
-    """Values for the thresholds of circuits, as `--set NAME=VALUE` gives them."""
+    """Values for circuits' thresholds, as `--set NAME=VALUE` gives them."""
     acp: AcpSettings = AcpSettings()
     roles: dict[str, RoleSettings] = {}
     file: str = FILE
-    """The file these come from; not a setting."""
+    """The file that the settings come from; not a setting."""
     written: dict[str, Any] = {}
-    """The whole file, with the tables of applications; not a setting."""
+    """The whole file, with the tables of packages; not a setting."""
 
     def read_tables(self, kind: type[Tables]) -> Tables:
-        """The top-level tables that the fields of `kind` name; SourceError if they do not fit."""
+        """Read the top-level tables that the fields of `kind` name; SourceError if they do not
+        fit."""
         given = {
             name: self.written[name] for name in kind.__struct_fields__ if name in self.written
         }
@@ -97,8 +98,8 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class RunConfig(msgspec.Struct, frozen=True):
-    """What a run was begun with, beside its circuit. Stored with the run; a later start may change
-    it."""
+    """The configuration of a run, beside its circuit. It is stored with the run; a later start may
+    change it."""
 
     agents: dict[str, str] = {}
     slots: dict[str, int] = {}
@@ -107,17 +108,17 @@ class RunConfig(msgspec.Struct, frozen=True):
     parallel: int | None = None
     files: dict[str, str | int] = {}
     application_config: dict[str, Any] = msgspec.field(name="terms", default_factory=dict)
-    """What the application keeps with the run."""
+    """The application's part of the configuration."""
     after: int = 0
-    """Numbers of dispatches come after this one, where runs of several databases share a root."""
+    """Dispatches get numbers after this one, where runs of several databases share a root."""
     id: str = ""
-    """What the user calls the run; empty if it has only its number."""
+    """The user's name for the run; empty if it has only its number."""
     input: str = ""
-    """A digest of what a run with an id was started with."""
+    """A digest of everything that a run with an id was started with."""
 
 
 def default_config(settings: Settings, thresholds: dict[str, Any]) -> RunConfig:
-    """What a project's settings say about any run that begins."""
+    """Return the configuration that the settings give any new run."""
     return RunConfig(
         agents=dict(settings.agents),
         slots=dict(settings.slots),
@@ -128,7 +129,8 @@ def default_config(settings: Settings, thresholds: dict[str, Any]) -> RunConfig:
 
 
 def read_settings(project: Path) -> Settings:
-    """The project's settings, with INTERLOCK_* from the environment on top."""
+    """Read the project's settings, overridden by INTERLOCK_* variables; SourceError if they do not
+    fit."""
     path = project / FILE
     found = Settings(file=str(path))
     if path.exists():
@@ -147,7 +149,7 @@ def read_settings(project: Path) -> Settings:
 
 @cache
 def list_tables() -> dict[str, metadata.EntryPoint]:
-    """The tables of interlock.toml that installed applications read, by name."""
+    """Return the tables of interlock.toml that installed packages read, by name."""
     return {entry.name: entry for entry in metadata.entry_points(group=GROUP)}
 
 
@@ -160,7 +162,7 @@ def _check_parallel(given: str | int | None) -> int | None:
 
 
 def find_database(project: Path, flag: str | Path | None) -> DatabaseAddress:
-    """Where the project's database is, or will be: a file, or a database on a server."""
+    """Return the address of the project's database, which need not exist yet."""
     named = read_settings(project).db
     found = parse_address(flag or named or DATABASE, project)
     if not isinstance(found, Path):
@@ -172,15 +174,15 @@ def find_database(project: Path, flag: str | Path | None) -> DatabaseAddress:
 
 
 def open_answers(db: DatabaseAddress) -> Mailbox:
-    """Where `interlock answer` leaves what a human said."""
+    """Open the mailbox in which `interlock answer` leaves answers."""
     return Mailbox(db, "answers")
 
 
 def open_queries(db: DatabaseAddress) -> Mailbox:
-    """Where agents leave their questions to a human."""
+    """Open the mailbox in which agents leave questions to people."""
     return Mailbox(db, "queries")
 
 
 def open_query_broker(db: DatabaseAddress, policy: AnswerPolicy = EVERYBODY) -> QueryBroker:
-    """Where agents ask a human, and who may answer there."""
+    """Open the broker through which agents ask people."""
     return QueryBroker(open_queries(db), policy)

@@ -1,13 +1,13 @@
-"""Telemetry of this process: traces, metrics and log lines, made from what the journal committed.
+"""Telemetry of this process: traces, metrics and log lines, made from committed turns.
 
-A run's observer is given every batch once it is committed, and nothing else: the loop, the carriers
-and the journal know nothing of telemetry. Ids of traces and spans are computed from the run and the
-numbers in the journal, so that a run that goes on elsewhere continues its trace. A span is sent
-when what it stands for is over: run, case, dispatch, agent.
+A run's observer gets every turn once it is committed; the loop, the carriers and the journal know
+nothing of telemetry. Ids of traces and spans are computed from the run and numbers in the journal,
+so a run that continues elsewhere continues its trace. Spans of runs, cases, dispatches and agents
+are sent when they are over.
 
-Like OpenTelemetry itself it belongs to a process, not to a project: `OTEL_*` variables or
-`start_telemetry` switch it on. While it is off, no library is loaded and nothing is done. It never
-hurts a run: what goes wrong here is reported once, and what cannot be sent is dropped.
+Telemetry belongs to a process, not to a project: `OTEL_*` variables or `start_telemetry` switch it
+on. While it is off, no library is loaded. It never hurts a run: errors are reported once, and what
+cannot be sent is dropped.
 """
 
 import atexit
@@ -50,17 +50,17 @@ _SWITCHES = (
     "OTEL_TRACES_EXPORTER",
     "OTEL_METRICS_EXPORTER",
 )
-"""Variables that ask for traces or metrics by being set."""
+"""The variables that ask for traces or metrics by being set."""
 _CLOSE_SECONDS = 5.0
 """Seconds for which the end of the process waits until everything is sent."""
 
 Log = Callable[[str, Mapping[str, Any]], None]
-"""Writes one structured line: its text for people, and its fields."""
+"""Write one structured line: its text for people, and its fields."""
 Complain = Callable[[str], None]
 
 
 class _OpenDispatch(msgspec.Struct):
-    """What a dispatch's span will say when it is answered."""
+    """The parts of a dispatch's span that are known before it is answered."""
 
     step: str
     attempt: int
@@ -71,7 +71,7 @@ class _OpenDispatch(msgspec.Struct):
 
 
 class Telemetry:
-    """Where spans, metrics and log lines of this process go."""
+    """The exporters of spans, metrics and log lines of this process."""
 
     def __init__(
         self,
@@ -93,7 +93,7 @@ class Telemetry:
 
     @property
     def addresses(self) -> list[str]:
-        """Where metrics are served."""
+        """Return the addresses at which metrics are served."""
         return [each.address for each in self.meters if isinstance(each, PrometheusMeters)]
 
     def close(self) -> None:
@@ -102,16 +102,16 @@ class Telemetry:
         self._flusher.join(_CLOSE_SECONDS)
 
     def complain_about(self, error: Exception) -> None:
-        """Whatever went wrong here, the run goes on."""
+        """Report an error once; the run goes on."""
         self._complain(type(error).__name__, f"{type(error).__name__}: {error}")
 
     def add(self, name: str, value: float, **labels: str) -> None:
-        """Count, or measure, as the metric's kind has it."""
+        """Record a value as the metric's kind demands."""
         for each in self.meters:
             each.record(name, value, labels)
 
     def show_counts(self, run_id: int, circuit: str, counts: RunCounts | None) -> None:
-        """How a run stands now; None when nobody here works on it any more."""
+        """Show the counts of a run; None removes a run that nobody here works on any more."""
         if counts is None:
             self._counts.pop(run_id, None)
         else:
@@ -139,8 +139,11 @@ class Telemetry:
 
 
 class Complaints(logging.Handler):
-    """Tells the user of troubles, each kind once. Exporters tell theirs to the standard library's
-    log, also while they are made: this handles it instead of a traceback on stderr."""
+    """Report problems to the user, each kind once.
+
+    Exporters log their problems to the standard library; this handles them instead of a traceback
+    on stderr.
+    """
 
     def __init__(self, complain: Complain) -> None:
         super().__init__(logging.WARNING)
@@ -162,7 +165,7 @@ class Complaints(logging.Handler):
 
 
 class RunObserver:
-    """Turns what is committed for one run into spans, metrics and log lines."""
+    """Turn the committed turns of one run into spans, metrics and log lines."""
 
     def __init__(self, telemetry: Telemetry, connection: Connection, run: Run) -> None:
         self._telemetry = telemetry
@@ -177,20 +180,20 @@ class RunObserver:
         self._case_starts = list_case_starts(connection, run.run_id)
 
     def record(self, writes: TurnWrites) -> None:
-        """A batch is committed."""
+        """Record a committed turn."""
         self._guard(self._record, writes)
 
     def show(self, counts: RunCounts, _spent: Spent) -> None:
-        """How the run stands after a turn."""
+        """Show the counts of the run after a turn."""
         self._guard(self._telemetry.show_counts, self._run.run_id, self._run.circuit, counts)
 
     def notify(self, notification: Notification) -> None:
-        """Something happened that a person may want to act on."""
+        """Log an event that a person may want to act on."""
         fields = {"about": notification.about, "questions": list(notification.questions[:10])}
         self._guard(partial(self._log, notification.text, notification.event, self._root, **fields))
 
     def close(self) -> None:
-        """Nobody here works on the run any more."""
+        """Stop showing the run, which nobody here works on any more."""
         self._guard(self._telemetry.show_counts, self._run.run_id, self._run.circuit, None)
 
     def _guard(self, act: Callable[..., None], *given: Any) -> None:
@@ -233,7 +236,7 @@ class RunObserver:
             self._log(refusal.sentence, "refused", span, reason=reason, dispatch_id=number)
 
     def _settle(self, entry: JournalEntry, writes: TurnWrites) -> None:
-        """A dispatch is decided: its span is over, and the agent's in it."""
+        """Send the spans of a dispatch that was decided, and of its agent."""
         dispatch = self._open.get(entry.dispatch_id)
         if dispatch is None:
             return
@@ -287,7 +290,7 @@ class RunObserver:
         times: tuple[float, float],
         failure: str,
     ) -> None:
-        """The agent's part of a dispatch, as far as we know of it, unless a worker knows better."""
+        """Send the span of the agent, unless a worker sends it."""
         assert self._telemetry.tracer is not None  # noqa: S101 - the caller has looked
         words = self._agents.get(dispatch.role) or self._agents.get("", "")
         agent = AgentOfRole(dispatch.role, words)
@@ -376,9 +379,11 @@ _starting = threading.Lock()
 def start_telemetry(
     *, metrics: str = "", log: Log | None = None, complain: Complain = lambda _problem: None
 ) -> Telemetry | None:
-    """Switch telemetry on for this process, as the environment and these say: `metrics` is where
-    to serve them ([HOST:]PORT), `log` takes structured lines. None if nobody wants any. UsageError
-    if it cannot be done."""
+    """Start telemetry for this process; None if neither the environment nor the arguments ask for
+    it, UsageError if it cannot be started.
+
+    `metrics` is where to serve metrics ([HOST:]PORT); `log` takes structured lines.
+    """
     global _current  # noqa: PLW0603 - it belongs to the process
     with _starting:
         if _current is None and (metrics or log or is_wanted(os.environ)):
@@ -387,7 +392,7 @@ def start_telemetry(
 
 
 def observe_run(connection: Connection, run: Run, complain: Complain) -> RunObserver | None:
-    """Who is to be told what is committed for a run; None if telemetry is off."""
+    """Return the observer of a run; None if telemetry is off."""
     if _current is None and not is_wanted(os.environ):
         return None
     try:
@@ -402,8 +407,8 @@ _known_queues: set[tuple[str, str]] = set()
 
 
 def show_queue(read: Callable[[], Mapping[tuple[str, str], int]]) -> None:
-    """How many dispatches wait for workers, or are with them, by queue and state; read only if
-    somebody wants to know."""
+    """Show how many dispatches wait for workers or are with them, by queue and state; `read` is
+    called only if telemetry is on."""
     if _current is None or not _current.meters:
         return
     counts = read()
@@ -415,14 +420,14 @@ def show_queue(read: Callable[[], Mapping[tuple[str, str], int]]) -> None:
 
 
 def is_wanted(environment: Mapping[str, str]) -> bool:
-    """Whether the standard variables ask for traces or metrics."""
+    """Return whether the standard variables ask for traces or metrics."""
     if environment.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
         return False
     return any(environment.get(name) not in (None, "", "none") for name in _SWITCHES)
 
 
 def _build(metrics: str, log: Log | None, complain: Complain) -> Telemetry:
-    """Everything that is wanted. A library that is missing is the user's to install."""
+    """Build the exporters; UsageError if their library is not installed."""
     complaints = Complaints(complain)
     tracer: Tracer | None = None
     meters: list[Meters] = []
@@ -442,7 +447,7 @@ def _build(metrics: str, log: Log | None, complain: Complain) -> Telemetry:
 
 
 def format_log_line(text: str, fields: Mapping[str, Any]) -> bytes:
-    """A structured line: one JSON object."""
+    """Return a structured line as one JSON object."""
     now = time.time()
     moment = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now)) + f".{int(now % 1 * 1000):03}Z"
     return msgspec.json.encode({"time": moment, "level": "info", "message": text, **fields})

@@ -1,7 +1,7 @@
-"""The record of everything a run is worked on with, beside its journal, its carriers and its clock.
+"""The terms of a run's work: its slots, budget, hooks and listeners, beside journal and carriers.
 
-`RunTerms` says how many work at once, what the work may cost, for whom it waits and who is told;
-`judge_answer` is how the loop reads answers, for carriers whose agents learn at once what is wrong.
+`judge_answer` reads answers as the loop does, for carriers whose agents learn at once what is
+wrong.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -15,13 +15,13 @@ from interlock.engine.schedule import Schedule, Spent
 from interlock.journal.events import Tell, ignore_notification
 from interlock.journal.journal import Pause
 from interlock.runtime.answers import decode_answer
-from interlock.runtime.application import CaseHooks, DefaultHooks
+from interlock.runtime.application import CaseHooks, DefaultHooks, Pace
 from interlock.runtime.budget import BudgetQuestion
 from interlock.signals.batch import Briefing
 
 
 class RunCounts(msgspec.Struct):
-    """How a run stands, in numbers, for whoever watches it."""
+    """The state of a run in numbers."""
 
     cases: int = 0
     ended: int = 0
@@ -33,11 +33,11 @@ class RunCounts(msgspec.Struct):
     questions: int = 0
     refused: int = 0
     limited: int = 0
-    """Dispatches that wait for the end of a rate limit."""
+    """The dispatches that wait for the end of a rate limit."""
     limited_until: float = 0.0
-    """When the first account goes on again; 0 if none rests."""
+    """The time when the first account may work again; 0 if none rests."""
     problem: str = ""
-    """Why the run stopped by itself, and what to do: an agent cannot be asked as things are."""
+    """Why the run stopped by itself, and what to do, if an agent cannot be asked as things are."""
 
 
 def _ignore_counts(_counts: RunCounts, _spent: Spent) -> None:
@@ -49,25 +49,26 @@ def _keep_briefing(briefing: Briefing) -> Briefing:
 
 
 class RunTerms(msgspec.Struct, frozen=True, kw_only=True):
-    """How a run is worked on."""
+    """The terms on which a run is worked on."""
 
     circuit: Circuit
     roles: Mapping[str, Role] = {}
-    """The circuit's roles with the slots that a user gave them; empty for those of the circuit."""
+    """The circuit's roles with the user's slots; empty for the circuit's own."""
     parallel: int | None = None
-    """How many dispatches are out at once; None for any number."""
+    """How many dispatches are out at once; None for no limit."""
     by_hand: Collection[str] = frozenset({HUMAN})
-    """The roles whose answers come by a later command."""
+    """The roles that are answered by a later command."""
     unplaced: Collection[str] = frozenset()
-    """The roles that take no place."""
+    """The roles that take no slot."""
     budget: BudgetQuestion | None = None
     hooks: CaseHooks = msgspec.field(default_factory=DefaultHooks)
+    pace: Pace = msgspec.field(default_factory=Pace)
     wait_for_humans: bool = False
     wait_for_limits: bool = True
     pauses: Sequence[Pause] = ()
     """The rate limits that earlier sessions met."""
     run_at: float = 0.0
-    """When the run was begun."""
+    """The time at which the run was begun."""
     tell: Tell = ignore_notification
     watch: Callable[[RunCounts, Spent], None] = _ignore_counts
     """Called after every turn."""
@@ -79,7 +80,7 @@ class RunTerms(msgspec.Struct, frozen=True, kw_only=True):
         return Schedule(roles, self.parallel, self.by_hand, self.unplaced)
 
     def judge_answer(self, ask: Ask, reply: Reply) -> RefusedAnswer | None:
-        """Return why the loop would take this answer as unreadable; None if it would not."""
+        """Return why the loop would refuse this answer; None if it would not."""
         found = decode_answer(reply, self.circuit.steps[ask.step], ask.case_id, ask.execution)
         if (
             not isinstance(found, RefusedAnswer)

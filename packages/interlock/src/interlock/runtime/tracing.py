@@ -1,9 +1,8 @@
-"""Spans with ids that are computed, sent to an OpenTelemetry collector when they are over.
+"""Spans with computed ids, sent to an OpenTelemetry collector when they are over.
 
-Ids of a trace and of its spans are hashes of the run and of numbers in its journal. Whoever knows
-these knows the ids: nothing has to be kept, or to travel along. So the span of an agent is sent by
-whoever runs it: the process that coordinates the run or, where a role is left to workers, the
-worker. Both say the same of it, in the words of OpenTelemetry's conventions for generative AI.
+The ids of a trace and its spans are hashes of the run and of numbers in its journal, so they need
+not be stored or passed along. The process that runs an agent sends its span: the coordinator or,
+where a role is left to workers, the worker. Both use OpenTelemetry's words for generative AI.
 """
 
 import threading
@@ -17,7 +16,7 @@ from interlock.engine.case import ModelCall, Usage
 from interlock.version import __version__
 
 WORKER = "worker"
-"""The agent that stands for agents of other hosts: whoever runs those sends their spans."""
+"""The agent word for workers on other hosts, which send the spans of their own agents."""
 _PROVIDERS = {
     "anthropic": "anthropic",
     "claude": "anthropic",
@@ -25,13 +24,13 @@ _PROVIDERS = {
     "gemini": "gcp.gemini",
     "openai": "openai",
 }
-"""Whose models an agent asks, where its name says so; the words are OpenTelemetry's."""
+"""OpenTelemetry's name for the provider of each agent's models."""
 _MODEL_ENDPOINTS = ("anthropic", "openai")
-"""Agents whose words name a model behind the colon."""
+"""The agents whose words name a model behind the colon."""
 
 
 class SpanIds(NamedTuple):
-    """The ids of a run's trace, and of the spans in it."""
+    """The ids of a run's trace and of its spans."""
 
     trace: int
 
@@ -49,7 +48,7 @@ def _number(size: int, *parts: object) -> int:
 
 
 class Span(msgspec.Struct, frozen=True):
-    """A span from one time to another; one without a `parent` is the trace's root."""
+    """A span of time; one without a `parent` is the trace's root."""
 
     name: str
     number: int
@@ -62,7 +61,7 @@ class Span(msgspec.Struct, frozen=True):
 
 
 class Tracer:
-    """Sends finished spans, with ids that are given to it."""
+    """Send finished spans with given ids."""
 
     def __init__(self) -> None:
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
@@ -71,7 +70,7 @@ class Tracer:
         from opentelemetry.sdk.trace.id_generator import IdGenerator
 
         class GivenIds(IdGenerator):
-            """Hands out the ids that were set before."""
+            """Hand out the ids that were set before."""
 
             trace = span = 0
 
@@ -123,7 +122,7 @@ def _nanoseconds(seconds: float) -> int:
 
 
 def build_resource() -> Any:
-    """Who we are, for whoever receives spans and metrics; OTEL_* variables go before."""
+    """Return who we are, for the receiver of spans and metrics; OTEL_* variables override it."""
     from opentelemetry.sdk.resources import OTELResourceDetector, Resource
 
     own = Resource.create({"service.name": "interlock", "service.version": __version__})
@@ -131,7 +130,7 @@ def build_resource() -> Any:
 
 
 class SpanEvent(msgspec.Struct, frozen=True):
-    """Something that happened to a dispatch while it was open."""
+    """An event of a dispatch while it was open."""
 
     name: str
     at: float
@@ -153,7 +152,7 @@ class AgentOfRole(msgspec.Struct, frozen=True):
         return f"invoke_agent {self.role}"
 
     def describe(self, run_id: int, case_no: int) -> dict[str, Any]:
-        """The attributes that are known before it answers."""
+        """Return the attributes that are known before the agent answers."""
         model = self.words.partition(":")[2] if self.kind in _MODEL_ENDPOINTS else ""
         return {
             "gen_ai.operation.name": "invoke_agent",
@@ -166,8 +165,11 @@ class AgentOfRole(msgspec.Struct, frozen=True):
 
 
 def describe_answer(failure: str, usage: Usage, call: ModelCall | None) -> dict[str, Any]:
-    """The attributes of what came back. Where an endpoint said what was used, that is in
-    OpenTelemetry's words: there, what came from the cache counts as input."""
+    """Return the attributes of an answer.
+
+    Usage from a model endpoint is given in OpenTelemetry's words, where input includes what came
+    from the cache.
+    """
     found: dict[str, Any] = {
         "error.type": failure,
         "interlock.usage.tokens": usage.tokens or "",

@@ -176,7 +176,7 @@ def author(dispatch):
 
 cases = [{"id": f"C{n}", "topic": "rain"} for n in (1, 2, 3)]
 with interlock.Project(".") as project:
-    run = project.start("note", cases, id="monday", parallel=1,
+    run = project.start("note", cases, id="monday", slots=1,
                         agents={**AGENTS, "author": author})
     print(json.dumps({"status": run.wait().status, "counts": run.counts, "run": run.number}))
 """

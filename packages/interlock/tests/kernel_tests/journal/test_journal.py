@@ -34,7 +34,7 @@ from interlock.journal.journal import (
     hash_blob,
     read_blob,
 )
-from interlock.journal.runs import NewCase, begin_run, load_cases
+from interlock.journal.runs import NewCase, NewRun, begin_run, load_cases
 from interlock.system.errors import StoreError
 from tests.world.generated_circuits import circuits, signals
 from tests.world.world import World
@@ -197,16 +197,8 @@ def test_an_effect_that_fails_leaves_neither_decision_nor_effect(connection: Con
 def make_started(folder: str, circuit: Circuit) -> World:
     world = World(Path(folder))
     with open_writer(world.db) as connection:
-        begin_run(
-            connection,
-            circuit,
-            "",
-            [NewCase("A", {"id": "A"})],
-            source="",
-            fingerprint="",
-            options={},
-            at=0.0,
-        )
+        new = NewRun(circuit=circuit, text="", source="", fingerprint="", options={}, at=0.0)
+        begin_run(connection, new, [NewCase("A", {"id": "A"})])
     return world
 
 

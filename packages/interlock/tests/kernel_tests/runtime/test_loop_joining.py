@@ -7,8 +7,10 @@ import pytest
 
 from interlock.carriers.contract import ExecutionContext
 from interlock.engine.case import Case
+from interlock.engine.circuit import HUMAN
 from interlock.journal.runs import NewCase
 from interlock.runtime.application import DefaultHooks
+from interlock.runtime.session import OneRound
 from tests.world.sample_circuit import PAPER
 from tests.world.world import World
 
@@ -41,6 +43,22 @@ class Editor(DefaultHooks):
         return news
 
 
+class Holder(DefaultHooks):
+    """Hold the case at its judge, and let it go on in the next turn."""
+
+    def __init__(self) -> None:
+        self.held: set[str] = set()
+
+    def must_wait(self, case_no: int, case: Case) -> bool:
+        if case.step == "judge":
+            self.held.add(case.case_id)
+        return case.step == "judge"
+
+    def released_cases(self) -> Iterable[str]:
+        held, self.held = self.held, set()
+        return held
+
+
 def case(name: str, *needs: str, topic: str = "old") -> NewCase:
     return NewCase(name, {"id": name, "topic": topic}, needs=needs)
 
@@ -61,6 +79,14 @@ def test_a_new_case_joins_and_waits_for_what_it_needs(world: World) -> None:
     assert [line[:2].strip() for line in order] == [*"AABBCC"]
     assert world.faults() == []
     assert world.tally.cases == 3
+
+
+def test_a_released_case_still_rests_if_it_had_its_turn(world: World) -> None:
+    world.begin(case("A"))
+    once = OneRound(world.circuit, {HUMAN})
+    assert world.work(application=Holder(), pace=once) == "stopped"
+    assert [line.split()[:2] for line in world.story()] == [["A", "write#1"]]
+    assert world.work() == "done"
 
 
 def test_one_that_needs_what_is_over_starts_at_once(world: World) -> None:

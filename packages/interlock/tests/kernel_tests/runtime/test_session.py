@@ -5,16 +5,14 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from interlock.carriers.contract import NO_CONTEXT
 from interlock.engine.case import Case
 from interlock.engine.circuit_file import read_circuit
-from interlock.runtime.application import CaseHooks, DefaultHooks
 from interlock.runtime.session import OneRound
 from tests.world.places import ROOT
 from tests.world.sample_circuit import ONE_STEP, PAPER
@@ -139,45 +137,15 @@ rules:
 ).circuit
 
 
-class Lets(DefaultHooks):
-    """Holds nobody any more, and lets go whom it is told to."""
-
-    def __init__(self, *names: str) -> None:
-        self.names = names
-
-    def released_cases(self) -> Iterable[str]:
-        return self.names
-
-
 def at(step: str, name: str = "a") -> Case:
     return Case(name, step)
 
 
-def round_of(inner: CaseHooks) -> OneRound:
-    return OneRound(inner, CIRCUIT, {"checks", "human"})
-
-
 def test_after_an_agents_turn_a_case_goes_on_only_to_our_own_programs() -> None:
-    once = round_of(DefaultHooks())
-    assert not once.must_wait(1, at("WRITE"))
-    assert once.context_for(1, at("WRITE"), 7) == NO_CONTEXT
-    assert not once.must_wait(1, at("CHECK"))
-    once.context_for(1, at("CHECK"), 8)
-    assert once.must_wait(1, at("READ"))
-    assert not once.must_wait(2, at("READ", "b"))
-
-
-def test_a_case_that_is_over_is_not_held() -> None:
-    once = round_of(DefaultHooks())
-    once.context_for(1, at("READ"), 7)
-    assert not once.must_wait(1, Case("a", "READ", status="ended", end="OVER"))
-
-
-def test_whom_the_application_lets_go_rests_if_it_had_its_turn() -> None:
-    once = round_of(Lets("a", "b"))
-    once.context_for(1, at("WRITE"), 7)
-    once.must_wait(1, at("READ"))
-    once.must_wait(2, at("READ", "b"))
-    assert list(once.released_cases()) == ["b"]
-    once.must_wait(1, at("CHECK"))
-    assert list(once.released_cases()) == ["a", "b"]
+    once = OneRound(CIRCUIT, {"checks", "human"})
+    assert not once.must_rest(at("WRITE"))
+    once.note_dispatch(at("WRITE"))
+    assert not once.must_rest(at("CHECK"))
+    once.note_dispatch(at("CHECK"))
+    assert once.must_rest(at("READ"))
+    assert not once.must_rest(at("READ", "b"))

@@ -1,7 +1,7 @@
 """Agents that speak the Agent Client Protocol (`acp:COMMAND`).
 
-Builds the carrier from the project's `[acp]` settings and the command. The protocol's SDK is an
-extra and slow to load: nothing here or in `settings` imports it before an agent is built.
+The carrier is built from the project's `[acp]` settings and the command. The protocol's SDK is an
+extra and slow to load, so nothing here or in `settings` imports it before an agent is built.
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ _ADAPTERS = {
     "claude-code-acp": "claude",
     "codex-acp": "codex",
 }
-"""Programs that speak the protocol for an agent CLI, and need its variables."""
+"""The programs that speak the protocol for an agent CLI, and need its variables."""
 
 
 def build_acp_agent(
@@ -35,7 +35,7 @@ def build_acp_agent(
     queries: "QueryBroker",
     clock: "Clock",
 ) -> "Carrier":
-    """The carrier of a command; what it asks permission for becomes a question in `queries`."""
+    """Build the carrier of a command; its requests for permission become questions in `queries`."""
     if find_spec("acp") is None:
         raise SourceError(
             "acp: agents need the SDK of the Agent Client Protocol: pip install 'interlock[acp]'"
@@ -61,7 +61,8 @@ def build_acp_agent(
 
 
 def list_login_variables(argv: Sequence[str]) -> tuple[str, ...]:
-    """What an agent CLI may see when it speaks the protocol itself, or through an adapter."""
+    """Return the variables that an agent CLI may see, whether it speaks the protocol itself or
+    through an adapter."""
     from interlock.carriers.cli.profiles import list_profiles
 
     program = Path(argv[0]).name

@@ -1,8 +1,8 @@
-"""The agent `acp`: any command that speaks the Agent Client Protocol. A carrier.
+"""The agent `acp`: any command that speaks the Agent Client Protocol.
 
-Each ask has a process of its own, which works in the folder of its case's step. `AcpDispatch` is
-one of them from start to end: whatever happens, the process is gone, as a tree, before the reply
-is handed over. The conversation itself is in `conversation`.
+Each ask has a process of its own, which works in the folder of its case's step. `AcpDispatch` holds
+one conversation from start to end; its whole process tree is gone before the reply is handed over.
+The conversation itself is in `conversation`.
 """
 
 import asyncio
@@ -55,7 +55,7 @@ _TIMEOUT_REASONS: dict[ClockName, str] = {
 
 
 class AcpDispatch:
-    """A conversation about one dispatch, from the first byte to the last process."""
+    """The conversation about one dispatch, from the first byte to the last process."""
 
     def __init__(
         self,
@@ -88,24 +88,26 @@ class AcpDispatch:
 
     @property
     def process(self) -> Process | None:
-        """None before it was started."""
+        """The agent's process; None before the start."""
         return self._process.family.leader if self._process else None
 
     def read_health(self, processes: ProcessTable | None = None) -> AgentHealth:
-        """How the agent stands now."""
+        """Return the agent's health now."""
         if self._process is None:
             return NOT_STARTED
         now, is_mute = self._clock.now(), not self._process.stdout.is_open
         return self._process.family.read_health(self._watch, now, now, processes, is_mute=is_mute)
 
     def stop(self) -> None:
-        """Nobody waits for the answer any more."""
+        """Stop the conversation, because nobody waits for its answer."""
         self._is_needed = False
         self._fail(CRASH, "it is not needed any more")
 
     async def run(self) -> Reply:
-        """Start it, talk to it, end it. The reply comes when none of its processes is left;
-        SourceError if it cannot be started."""
+        """Start the agent, talk to it, and end it; SourceError if it cannot be started.
+
+        The reply comes when none of its processes is left.
+        """
         if self._outcome.done():
             return self._outcome.result()
         agent = AcpProcess(
@@ -143,7 +145,7 @@ class AcpDispatch:
     async def _hold_conversation(
         self, conversation: Conversation, agent: AcpProcess
     ) -> Reply | None:
-        """What the conversation comes to, or what ends it before; None if the agent hung up."""
+        """Return the reply of the conversation, or of what ended it; None if the agent hung up."""
         talking = asyncio.create_task(conversation.run(self._clock.now))
         self._transport.broken.add_done_callback(lambda broken: self._fail(CRASH, broken.result()))
         await _wait_for_first(talking, self._outcome)
@@ -161,7 +163,7 @@ class AcpDispatch:
         return talking.result()
 
     def _reply_to_hangup(self, agent: AcpProcess, code: int | None) -> Reply:
-        """The agent ended the conversation: by its exit, or only by closing its output."""
+        """Build the reply for an agent that exited, or closed its output."""
         if self._outcome.done():
             return self._outcome.result()
         if code is None:
@@ -172,7 +174,7 @@ class AcpDispatch:
         return self._build_failure(CRASH, f"{reason}: {stderr}" if stderr else reason)
 
     async def _ask_permission(self, request: PermissionRequest) -> PermissionDecision:
-        """A human's decision; without a broker nobody can allow anything."""
+        """Return a person's decision; without a broker the answer is no."""
         if self._permissions is None:
             return "reject"
         return await self._permissions.ask(self._ask, request)
@@ -191,7 +193,7 @@ class AcpDispatch:
             self._timer = self._clock.call_at(due.when, self._on_timer)
 
     def _on_timer(self) -> None:
-        """A timeout expired, or would have: something may have come meanwhile."""
+        """Handle an expired timeout, unless something has arrived meanwhile."""
         now = self._clock.now()
         due = self._watch.next_due()
         if due.name in ("silence", "tool") and self._host.open_requests:
@@ -216,8 +218,11 @@ async def _wait_for_first(*futures: "asyncio.Future[Any]", seconds: float | None
 
 
 class AcpAgent(TaskCarrier):
-    """A carrier that starts one process and holds one conversation for each ask. Without a broker
-    nobody can be asked for permission, and what the policy does not allow is rejected."""
+    """Start one process and hold one conversation for each ask.
+
+    Without a broker nobody can be asked for permission, and everything the policy does not allow is
+    rejected.
+    """
 
     def __init__(
         self,
@@ -255,7 +260,7 @@ class AcpAgent(TaskCarrier):
         super().send(asks)
 
     def account_of(self, role: str) -> str:
-        """Asks to the same command share its limits, whoever sends them."""
+        """Return the command: all who ask it share its limits."""
         return f"acp:{Path(self._argv[0]).name}"
 
     async def close(self) -> None:
@@ -273,8 +278,11 @@ class AcpAgent(TaskCarrier):
         )
 
     async def answer(self, ask: Ask) -> Reply:
-        """A dispatch that is not needed any more is stopped, not cancelled: the agent is told that
-        its turn is cancelled, and has a moment to stop by itself."""
+        """Hold a conversation about an ask.
+
+        A dispatch that is not needed any more is stopped, not cancelled: the agent learns that its
+        turn is cancelled, and has a moment to stop by itself.
+        """
         dispatch = self._build_dispatch(ask)
         self._status_file.add(ask, self.account_of(ask.role), dispatch)
         try:

@@ -1,8 +1,8 @@
-"""An ACP agent's process with its pipes kept open, and the line of JSON-RPC messages over them.
+"""An ACP agent's process, and the JSON-RPC messages over its pipes.
 
-`AcpProcess` is started, read, written to and ended as a tree, by the supervisor's own parts.
-`AcpTransport` is the SDK's transport over it: only bounded lines, well-formed messages and requests
-that were offered come in; anything else neither reaches the SDK nor counts.
+`AcpProcess` is started, read, written to and ended as a tree, with the supervisor's own parts.
+`AcpTransport` is the SDK's transport over it. It passes on only bounded lines, well-formed messages
+and requests that were offered.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ _MAX_STDERR = 2_000
 
 
 class AcpProcess:
-    """An agent's process with both its pipes open; SourceError if it cannot be started."""
+    """An agent's process with open pipes; SourceError if it cannot be started."""
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class AcpProcess:
         self.exited: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._stderr = b""
         self.strays = 0
-        """Processes outside its session that had to be ended with it."""
+        """The processes outside its session that had to be ended with it."""
 
         def attach(child: "Popen[bytes]", undo: ExitStack) -> None:
             self._stderr_pipe = PipeReader(child.stderr, self._note_stderr)
@@ -50,12 +50,12 @@ class AcpProcess:
 
     @property
     def stderr_tail(self) -> str:
-        """The end of what it wrote to stderr."""
+        """Return the end of the agent's stderr."""
         self._stderr_pipe.drain()
         return self._stderr.decode(errors="replace").strip()
 
     async def end(self, clock: Clock, grace: float) -> int | None:
-        """End it with everything it started, and release what it held; its exit code."""
+        """End the agent with everything it started, and return its exit code."""
         self.stdout.close()
         members = await self.family.find()
         if members:
@@ -79,19 +79,19 @@ class AcpProcess:
 
 
 MAX_LINE = 10 * 1024 * 1024
-"""Bytes of one message."""
+"""The longest message, in bytes."""
 MAX_OUTPUT = 256 * 1024 * 1024
-"""Bytes of a whole conversation."""
+"""The longest conversation, in bytes."""
 MAX_BAD_LINES = 1_000
-"""Lines that are no messages: greetings and logs that went to the wrong place are forgiven."""
+"""The number of lines that may be no messages, such as greetings and logs."""
 MAX_UNREAD = 8 * 1024 * 1024
-"""Bytes of answers that an agent asked for and does not read."""
+"""The bytes of answers that an agent may leave unread."""
 UPDATE_METHOD = "session/update"
 _METHOD_NOT_FOUND = {"code": -32601, "message": "Method not found"}
 
 
 class AcpTransport:
-    """One agent's stdout and stdin. `broken` says why it cannot be used any more."""
+    """The messages over one agent's stdout and stdin; `broken` says why they ended."""
 
     def __init__(self, offered: Collection[str], on_output: Callable[[], None]) -> None:
         self.broken: asyncio.Future[str] = asyncio.get_running_loop().create_future()
@@ -105,11 +105,11 @@ class AcpTransport:
         self._stdin: PipeWriter | None = None
 
     def connect(self, stdin: PipeWriter) -> None:
-        """From now on messages are written there."""
+        """Write messages there from now on."""
         self._stdin = stdin
 
     async def send(self, message: dict[str, Any]) -> None:
-        """Hand a message over; one to an agent that is gone is lost, which `receive` will tell."""
+        """Send a message; one to an agent that is gone is lost, as `receive` will show."""
         if self._stdin is None:
             return
         if "method" not in message and self._stdin.unread_bytes > MAX_UNREAD:
@@ -118,7 +118,7 @@ class AcpTransport:
         self._stdin.write(msgspec.json.encode(message, enc_hook=str) + b"\n")
 
     async def receive(self) -> dict[str, Any] | None:
-        """The next message that may come in, or None at the end of the line."""
+        """Return the next message that may come in, or None at the end."""
         while True:
             while self._lines:
                 message = await self._decode_message(self._lines.popleft())
@@ -130,16 +130,16 @@ class AcpTransport:
             await self._has_lines.wait()
 
     async def close(self) -> None:
-        """The SDK's word for the end; the process is ended by whoever started it."""
+        """Do nothing: the process is ended by the code that started it."""
         self.end_input()
 
     def end_input(self) -> None:
-        """Nothing more will come; what is here is still read."""
+        """Note that nothing more will come; messages that are here are still read."""
         self._has_ended = True
         self._has_lines.set()
 
     def feed(self, data: bytes) -> None:
-        """Bytes of its stdout, as they come: a chunk for each turn of the loop."""
+        """Take a chunk of the agent's stdout."""
         if self._has_ended:
             return
         self._on_output()
@@ -174,7 +174,8 @@ class AcpTransport:
         return await self._filter_message(found)
 
     async def _filter_message(self, found: dict[str, Any]) -> dict[str, Any] | None:
-        """Requests that were offered, updates that can be read, and every response."""
+        """Return a request that was offered, an update that can be read, or any response; None for
+        other messages."""
         if "method" not in found:
             return found
         if isinstance(params := found.get("params"), dict):
@@ -197,7 +198,7 @@ class AcpTransport:
 
 
 def _is_json_rpc(message: dict[str, Any]) -> bool:
-    """Whether it is a request, a notification or a response as JSON-RPC has them."""
+    """Return whether it is a request, a notification or a response of JSON-RPC."""
     number = message.get("id", 0)
     if isinstance(number, bool) or not isinstance(number, int | str):
         return False

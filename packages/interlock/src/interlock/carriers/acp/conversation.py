@@ -1,9 +1,9 @@
 """The conversation with an agent about one dispatch: hello, a session, the prompt, its answer.
 
-`Conversation` keeps the order of the protocol's requests. `Host` is what the agent may report and
-ask of us meanwhile: its final message is what it wrote after its last tool call, in its own
-session, while our prompt is open; permissions are decided by the policy, then by a human. A table
-says what a stop reason means; only a turn that ended by itself has an answer.
+`Conversation` keeps the order of the protocol's requests. `Host` handles the agent's reports and
+requests meanwhile. The final message is what the agent wrote after its last tool call, in its own
+session, while our prompt was open. The policy decides on permissions, then a person. Only a turn
+that ended by itself has an answer.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -66,7 +66,7 @@ STOP_REASONS: Mapping[str, tuple[str, str]] = {
     "refusal": (CRASH, "the agent refused to answer"),
     "cancelled": (CRASH, "the agent says the turn was cancelled, but nobody cancelled it"),
 }
-"""The protocol's stop reasons: the failure each is, and why. `end_turn` is none."""
+"""The failure and the reason for each of the protocol's stop reasons; `end_turn` is no failure."""
 
 _AUTH_REQUIRED = -32000
 _LIMIT_CODES = (429, 529)
@@ -74,7 +74,7 @@ _MAX_ERROR = 2_000
 
 
 def build_reply(dispatch_id: int, stop: str, message: str, usage: Usage) -> Reply:
-    """The reply of a turn that came to an end."""
+    """Build the reply of a turn that came to an end."""
     failure, reason = STOP_REASONS[stop]
     if failure:
         return Reply(dispatch_id, failure=failure, reason=reason, usage=usage)
@@ -86,7 +86,7 @@ def build_reply(dispatch_id: int, stop: str, message: str, usage: Usage) -> Repl
 
 
 def build_error_reply(dispatch_id: int, error: RequestError, request: str, now: float) -> Reply:
-    """The reply when the agent answered one of our requests with an error."""
+    """Build the reply when the agent answered one of our requests with an error."""
     text = _format_error(error)
     if error.code == _AUTH_REQUIRED:
         reason = f"the agent needs a login: start it once by hand and log in ({text})"
@@ -104,7 +104,7 @@ def _format_error(error: RequestError) -> str:
 
 
 MAX_PERMISSION_REQUESTS = 200
-"""Requests for permission within one dispatch."""
+"""The number of permissions an agent may ask for within one dispatch."""
 _MAX_TOOL_CALLS = 10_000
 _MAX_TITLE = 300
 _MAX_DETAIL = 4_000
@@ -116,12 +116,15 @@ _OPTION_KINDS: dict[PermissionDecision, tuple[str, ...]] = {
 }
 
 AskPermission = Callable[[PermissionRequest], Awaitable[PermissionDecision]]
-"""Asks a human; whatever goes wrong on the way is a no."""
+"""Ask a person; any error on the way is a no."""
 
 
 class Host:
-    """The SDK's client side, for one session. `on_sign` gets what the timeouts go by, `fail` the
-    failure and the reason when the agent goes too far."""
+    """The SDK's client side, for one session.
+
+    `on_sign` gets the signs that the timeouts need, `fail` the failure and the reason when the
+    agent breaks a limit.
+    """
 
     def __init__(
         self,
@@ -150,7 +153,7 @@ class Host:
         return "".join(self._text)
 
     def open_session(self, session_id: str) -> None:
-        """From now on messages of that session count; earlier ones do not."""
+        """Count messages of that session from now on; earlier ones do not count."""
         self._session_id = session_id
         self._clear_text()
 
@@ -238,7 +241,7 @@ class Host:
         self._message_id = None
 
     def _note_tool(self, tool: ToolCallStart | ToolCallProgress) -> None:
-        """Which tools run, and of which kind they are; the kind named first stays."""
+        """Note which tools run, and of which kind; the first kind that is named stays."""
         if tool.status in _FINISHED:
             self._on_sign(ToolEnded(tool.tool_call_id))
         elif isinstance(tool, ToolCallStart) or tool.status is not None:
@@ -250,13 +253,13 @@ class Host:
 
 
 LARGEST_FILE = 1024 * 1024
-"""Bytes of a file that an agent reads or writes through us."""
+"""The largest file that an agent reads or writes through us, in bytes."""
 
 
 def read_text(
     files: OpenFolder, path: str, line: int | None = None, limit: int | None = None
 ) -> str:
-    """A file's text, or that many lines of it from that line (the first is 1)."""
+    """Return a file's text, or `limit` lines of it from a line (the first is 1)."""
     try:
         text = files.read(Path(path), LARGEST_FILE).decode()
     except UnicodeDecodeError:
@@ -271,7 +274,7 @@ def read_text(
 
 
 def write_text(files: OpenFolder, path: str, text: str) -> None:
-    """Replace what is there by the text, whole or not at all."""
+    """Replace a file's text, whole or not at all."""
     content = text.encode("utf-8", "replace")
     if len(content) > LARGEST_FILE:
         raise SourceError(f"a file may have {LARGEST_FILE:,} bytes")
@@ -284,7 +287,7 @@ def write_text(files: OpenFolder, path: str, text: str) -> None:
 def _choose_option(
     decision: PermissionDecision, options: list[PermissionOption]
 ) -> RequestPermissionResponse:
-    """The agent's own option for that decision; without one it is as if the turn were cancelled."""
+    """Return the agent's own option for a decision; without one, cancel the turn."""
     for kind in _OPTION_KINDS[decision]:
         for option in options:
             if option.kind == kind:
@@ -294,7 +297,7 @@ def _choose_option(
 
 
 def _build_permission_request(tool: ToolCallUpdate, known_kind: str | None) -> PermissionRequest:
-    """What a human reads before deciding. Nothing of it is trusted, all of it is bounded."""
+    """Build the request that a person reads before deciding. All of it is untrusted and bounded."""
     particulars: dict[str, Any] = {}
     if tool.locations:
         particulars["paths"] = [each.path for each in tool.locations]
@@ -321,12 +324,12 @@ _FILE_REQUESTS: dict[str, tuple[str, ...]] = {
 
 
 def list_offered_requests(settings: AcpSettings) -> tuple[str, ...]:
-    """The requests an agent may make of us."""
+    """Return the requests that an agent may make of us."""
     return ("session/request_permission", *_FILE_REQUESTS[settings.files])
 
 
 class Conversation:
-    """One session and one prompt over an open line."""
+    """One session and one prompt over an open connection."""
 
     def __init__(
         self,
@@ -348,7 +351,7 @@ class Conversation:
         self._request = "initialize"
 
     async def run(self, now: Callable[[], float]) -> Reply | None:
-        """How it went; None if the line ended before."""
+        """Hold the conversation; return its reply, or None if the connection ended before."""
         try:
             return await self._run()
         except RequestError as error:
@@ -391,7 +394,7 @@ class Conversation:
         return build_reply(self._ask.dispatch_id, ended.stop_reason, message, usage)
 
     async def _open_session(self, can: AgentCapabilities) -> str:
-        """The session this step of the case had before, where the agent can take it up; else a
+        """Open the session that this step of the case had before, if the agent can load it, else a
         new one."""
         known = self._work_folder.read_session() if self._may_resume and can.load_session else None
         if known is not None and known.folder == self._folder:
@@ -415,5 +418,5 @@ class Conversation:
 
 
 def _count_tokens(ended: PromptResponse) -> int:
-    """What the turn cost, as the agent says; nobody's word is taken for an impossible number."""
+    """Return the tokens that the agent reports; 0 for an impossible number."""
     return min(ended.usage.total_tokens, _MAX_TOKENS) if ended.usage else 0

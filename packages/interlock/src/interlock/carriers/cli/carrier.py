@@ -1,9 +1,8 @@
-"""The carrier of agent CLIs: one supervised process for each ask, judged by its profile's table.
+"""The carrier of agent CLIs: one supervised process per ask, judged by its profile's table.
 
-It first ends what a crash left behind, then starts, reads, judges and replies. A second attempt at
-the same case and step goes on with the first one's session where the CLI can. What is kept for that
-lies in `ROOT/RUN/CASE/STEP/`: the agent's own work folder, its prompts, the session, and how each
-attempt ended.
+It first ends what a crash left behind. A second attempt at the same case and step continues the
+first one's session where the CLI can. `ROOT/RUN/CASE/STEP/` keeps the agent's work folder, its
+prompts, the session, and how each attempt ended.
 """
 
 import os
@@ -41,7 +40,7 @@ from interlock.system.process_table import ProcessSnapshot
 
 
 class AgentHome(msgspec.Struct, frozen=True):
-    """Where a carrier's agents work: the folder of their files, the project, whose they are."""
+    """The folders in which a carrier's agents work, and the owner of their processes."""
 
     root: Path
     project: Path
@@ -54,7 +53,7 @@ class AgentHome(msgspec.Struct, frozen=True):
 
 
 class ProcessAgent(TaskCarrier):
-    """A carrier that starts an agent CLI for each ask."""
+    """Start an agent CLI for each ask."""
 
     def __init__(
         self,
@@ -78,7 +77,7 @@ class ProcessAgent(TaskCarrier):
         await self._home.owner.cleanup_orphans(self._clock, self._timeouts.grace)
 
     def account_of(self, role: str) -> str:
-        """Asks to the same CLI with the same login share its limits, whoever sends them."""
+        """Return the CLI and its login: all who ask it share its limits."""
         environment = build_environment(self._profile, self._settings, self._home.environ)
         logins = (environment.get(name, "") for name in self._profile.login.variables)
         login = next((each for each in logins if each), "")
@@ -90,7 +89,7 @@ class ProcessAgent(TaskCarrier):
         self._status_file.close()
 
     async def answer(self, ask: Ask) -> Reply:
-        """Go on with the session of an earlier attempt; if the CLI has lost it, begin anew."""
+        """Continue the session of an earlier attempt; begin anew if the CLI has lost it."""
         folder = make_work_folder(self._home.root, ask, self._profile.name)
         session = self._find_session(folder, self._choose_cwd(ask, folder))
         outcome, has_begun = await self._run_once(ask, folder, session)
@@ -102,9 +101,11 @@ class ProcessAgent(TaskCarrier):
     async def _run_once(
         self, ask: Ask, folder: WorkFolder, session: Session | None
     ) -> tuple[SessionOutcome, bool]:
-        """One process, from its start to the verdict, and whether its session began. It is
-        stopped, never cancelled: the session of a stopped agent is noted and its end recorded, so
-        that the next attempt can go on with it."""
+        """Run one process to its verdict; return that, and whether its session began.
+
+        The process is stopped, never cancelled: the session of a stopped agent is noted, so that
+        the next attempt can continue it.
+        """
         monitor = SessionMonitor(self._profile, self._clock.now(), find_time_zone)
         spec = self._build_spec(ask, folder, session)
         agent = AgentProcess(spec, self._timeouts, monitor, self._clock, snapshot=self._snapshot)
@@ -166,7 +167,7 @@ class ProcessAgent(TaskCarrier):
         )
 
     def _choose_cwd(self, ask: Ask, folder: WorkFolder) -> Path:
-        """Where the agent works: in the folder of its task, its own, or the project's."""
+        """Return the folder in which the agent works: its task's, its own, or the project's."""
         if ask.execution.folder:
             return Path(ask.execution.folder)
         return folder.work if self._has_own_folder(ask) else self._home.project
@@ -185,7 +186,7 @@ class ProcessAgent(TaskCarrier):
     def _keep_session(
         self, monitor: SessionMonitor, folder: WorkFolder, before: Session | None, cwd: Path
     ) -> Usage:
-        """Note the session; returns what this process alone has cost."""
+        """Note the session, and return the cost of this process alone."""
         spent = monitor.usage
         earlier = before.tokens if before and spent.of_session else 0
         total = max(spent.tokens, earlier) if spent.of_session else 0
@@ -196,5 +197,5 @@ class ProcessAgent(TaskCarrier):
 
 
 def make_nonce() -> str:
-    """What no two dispatches share."""
+    """Return a nonce that no two dispatches share."""
     return os.urandom(8).hex()

@@ -1,7 +1,6 @@
-"""How an agent stands, as one word and the reasons for it.
+"""Judge the health of an agent: one word, and the reasons for it.
 
-Pure: facts in, verdict out. A verdict ends nobody; only clocks do. Where facts disagree, all of
-them are among the reasons.
+Pure. A verdict ends nobody; only timeouts do. Where facts disagree, the reasons name all of them.
 """
 
 from typing import Literal
@@ -13,7 +12,7 @@ from interlock.system.process_tree import clean_name
 
 HealthWord = Literal["working", "idle", "waiting-for-permission", "rate-limited", "dead", "silent"]
 IDLE_AFTER = 30.0
-"""Seconds without a byte after which an agent that does nothing else is idle."""
+"""Seconds without a byte after which an agent without other activity is idle."""
 _BUSY_CPU_SHARE = 0.02
 _MAX_TOOLS = 3
 _STATE_REASONS = {
@@ -29,7 +28,8 @@ class AgentHealth(msgspec.Struct, frozen=True):
 
 
 class HealthFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """Times are ages in seconds; None: it did not happen, or is not known."""
+    """The facts about an agent; times are ages in seconds, None if it did not happen or is not
+    known."""
 
     state: str = ""
     """The letter of the process in /proc; empty when it is gone."""
@@ -37,17 +37,17 @@ class HealthFacts(msgspec.Struct, frozen=True, kw_only=True):
     stream_age: float
     has_spoken: bool
     silence: float
-    """What the clock allows, now that a tool is open or not."""
+    """The silence that the timeout allows now, with or without an open tool."""
     tools: tuple[tuple[str, float], ...] = ()
     result_age: float | None = None
     permission: str | None = None
     limited: bool = False
     resets_in: float | None = None
     cpu_share: float | None = None
-    """Of one core, by the whole tree, since the last look."""
+    """The use of one core by the whole tree, since the last look."""
     children: int | None = None
     is_mute: bool = False
-    """Its stdout is closed: it cannot answer any more."""
+    """True if its stdout is closed, so that it cannot answer any more."""
     slept: float = 0.0
 
 

@@ -1,9 +1,9 @@
-"""What an agent's session came to: its stream is read, and judged by its CLI's truth table.
+"""Judge an agent's session: read its stream, and apply its CLI's truth table.
 
 `SessionMonitor` turns the events of any stream format into signs for the timeouts and, at the end,
 into facts; lines after our own signal change nothing. `judge_session` takes the first row of the
 profile's table that matches: never the exit code alone, never the text of a tool, a thought or a
-sub-agent. `parse_reset_time` reads from a sentence when a rate limit ends.
+sub-agent. `parse_reset_time` reads the end of a rate limit from a sentence.
 """
 
 import re
@@ -52,7 +52,7 @@ _MAX_QUOTE = 200
 
 
 class SessionFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known when a session is over. Only what came before our own signal is in it."""
+    """The facts of a session that is over, up to our own signal."""
 
     end: str = ""
     """The CLI's own name for the last end it reported; empty if it reported none."""
@@ -110,7 +110,7 @@ _FAILURES = {
 
 
 def find_rule(table: Sequence[OutcomeRule], facts: SessionFacts) -> OutcomeRule:
-    """The first row that matches. The last row of every table always does."""
+    """Return the first row that matches; the last row of every table always does."""
     return next(row for row in table if _matches(row.when, facts))
 
 
@@ -127,7 +127,7 @@ def judge_session(
     report: SessionReport,
     language: Language = "json",
 ) -> SessionOutcome:
-    """The outcome of a session. A message in text is the answer as it stands."""
+    """Return the outcome of a session; a text message is the answer as it stands."""
     row = find_rule(table, facts)
     if row.then == "accept" and language == "text":
         return SessionOutcome(
@@ -148,7 +148,7 @@ def _read_answer(report: SessionReport) -> SessionOutcome:
 
 
 def explain_no_object(found: NoObject, message: str) -> str:
-    """Why a message is no answer, and how it began."""
+    """Return why a message is no answer, and how it began."""
     began = " ".join(message.split())[:_MAX_QUOTE]
     return f"{found.sentence} (it began: {began})" if began else found.sentence
 
@@ -168,9 +168,9 @@ def _format_reason(row: OutcomeRule, report: SessionReport) -> str:
 
 
 FindTimeZone = Callable[[str], tzinfo | None]
-"""A time zone by its name; the empty name is the machine's own."""
+"""Return a time zone by its name; the empty name is the machine's own."""
 _JUST_NOW: Final = 120.0
-"""A time of day that has just passed is the one that was meant: texts tell no seconds."""
+"""A time of day that passed this recently is the one that was meant: texts give no seconds."""
 _MAX_AHEAD: Final = 366 * 86_400.0
 _EPOCH_TEXT: Final = re.compile(r"\|(\d{10})\b")
 _SPAN_TEXT: Final = re.compile(
@@ -190,7 +190,8 @@ _TIME_TEXT: Final = re.compile(
 
 
 def find_time_zone(name: str) -> tzinfo | None:
-    """A time zone by its name; the machine's own for none."""
+    """Return a time zone by its name, the machine's own for the empty name, None for an unknown
+    one."""
     if not name:
         return datetime.now().astimezone().tzinfo
     try:
@@ -200,7 +201,8 @@ def find_time_zone(name: str) -> tzinfo | None:
 
 
 def parse_reset_time(text: str, now: float, zones: FindTimeZone) -> float | None:
-    """Seconds since the epoch; None if the text does not say, or says what cannot be."""
+    """Return the time in seconds since the epoch; None if the text names none, or an impossible
+    one."""
     text = text[:10_000]
     epoch = _EPOCH_TEXT.search(text)
     found = float(epoch[1]) if epoch else None
@@ -252,8 +254,8 @@ _OVERLOAD_TEXT = (
     r"|(?:status|error|code|http)\W{1,5}529\b"
     r"|\b(?:server|service|model|api)s?\b[^\n]{0,20}\boverloaded\b"
 )
-"""An overloaded server is no fault of the agent: it is treated as a rate limit, and so waits
-longer each time."""
+"""Words of an overloaded server. That is no fault of the agent, so it counts as a rate limit and
+waits longer each time."""
 LIMIT_TEXT: Final = re.compile(
     rf"rate.?limit|usage limit|quota|too many requests|\b429\b|{_OVERLOAD_TEXT}", re.IGNORECASE
 )
@@ -262,7 +264,7 @@ PLAIN_LIMIT_TEXT: Final = re.compile(
     rf"|{_OVERLOAD_TEXT}",
     re.IGNORECASE,
 )
-"""The same in the words of any program: a bare 429 or a quota may be something else there."""
+"""The same for any program's output, where a bare 429 or a quota may be something else."""
 _OVERLOAD: Final = re.compile(_OVERLOAD_TEXT, re.IGNORECASE)
 _MAX_NOTES = 20
 _MAX_PLAIN_TEXT = 4_000_000
@@ -271,7 +273,7 @@ _MAX_TAIL = 1_000
 
 
 class SessionMonitor:
-    """Reads the lines of a process. `now` is when its session began, for limits given as spans."""
+    """Read the lines of a process; `now` is when its session began, for limits given as spans."""
 
     def __init__(self, profile: Profile, now: float, zones: FindTimeZone) -> None:
         self.session_id = ""
@@ -302,7 +304,7 @@ class SessionMonitor:
 
     @property
     def usage(self) -> UsageReported:
-        """What the CLI says that it cost."""
+        """Return the usage that the CLI reports."""
         return self._usage
 
     def build_facts(self, ended: ProcessEnd) -> SessionFacts:
@@ -407,7 +409,7 @@ class SessionMonitor:
         return known or _OVERLOAD.search(text) is not None
 
     def _last_error(self, ended: ProcessEnd) -> str:
-        """Its last complaint; else the last words on stderr."""
+        """Return the last error that it reported, else the end of its stderr."""
         last = self._errors[-1] if self._errors else ""
         return (last or _read_tail(ended.stderr))[:_MAX_TAIL].strip()
 
@@ -429,7 +431,7 @@ _NOTICE_TEXTS = {
 
 
 def describe_left(count: int) -> str:
-    """That processes outlived their agent."""
+    """Return a sentence about processes that outlived their agent."""
     return f"{count} process{'es' if count > 1 else ''} had to be ended with it"
 
 

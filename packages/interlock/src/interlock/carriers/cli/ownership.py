@@ -1,13 +1,12 @@
-"""Whose processes are whose: how a workspace marks its own, and ends what a dead Interlock left.
+"""Mark the processes of a workspace, and end those that a dead Interlock left.
 
-A tag in an agent's environment, which everything it starts inherits, names the workspace, the run
-and the dispatch, and has a nonce: two dispatches never share one. The owner is the process that
+A tag in an agent's environment, inherited by everything it starts, names the workspace, the run and
+the dispatch, and has a nonce, so no two dispatches share one. The owner is the process that
 supervises.
 
-Only processes are ended that carry a tag of this workspace and have lost their owner, or whose
-owner cannot be seen from here and whose run is over. Never by name, never another user's, never
-what an Interlock that lives looks after. This process, its ancestors and those it started are
-always spared.
+A process is ended only if it carries a tag of this workspace and its owner is dead, or its owner
+cannot be seen from here and its run is over. This process, its ancestors, those it started, other
+users' processes and those of a living Interlock are always spared.
 """
 
 import functools
@@ -38,7 +37,7 @@ from interlock.system.process_tree import KillReport, Survivor, kill_tree, reap_
 
 TAG_VARIABLE = "INTERLOCK_TAG"
 PARENT_TAGS_VARIABLE = "INTERLOCK_TAGS_ABOVE"
-"""Tags of the agents inside which this Interlock itself runs, with spaces between."""
+"""The tags of the agents inside which this Interlock itself runs, separated by spaces."""
 OWNER_VARIABLE = "INTERLOCK_OWNER"
 TAGS = TagNames(TAG_VARIABLE, PARENT_TAGS_VARIABLE, OWNER_VARIABLE)
 _PART = r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}"
@@ -68,26 +67,27 @@ def parse_tag(text: str) -> ProcessTag:
 
 
 def describe_owner() -> str:
-    """This process, for a later Interlock: its id, its start and its namespace of process ids."""
+    """Describe this process for a later Interlock: its id, its start and its namespace of process
+    ids."""
     me = read_process(os.getpid())
     space = str(os.stat("/proc/self/ns/pid").st_ino) if HAS_PROC else "0"  # noqa: PTH116
     return f"{os.getpid()}:{me.process.started if me else 0}:{space}"
 
 
 def build_tag_variables(tag: str, environ: Mapping[str, str]) -> dict[str, str]:
-    """What goes into an agent's environment. The tags above come from our own one."""
+    """Return the tags for an agent's environment; outer tags come from our own environment."""
     above = f"{environ.get(PARENT_TAGS_VARIABLE, '')} {environ.get(TAG_VARIABLE, '')}".split()
     found = {TAG_VARIABLE: tag, OWNER_VARIABLE: describe_owner()}
     return found | ({PARENT_TAGS_VARIABLE: " ".join(above)} if above else {})
 
 
 _MAX_NAMED: Final = 5
-"""Processes that are named to the user."""
+"""The number of processes that are named to the user."""
 
 
 class OrphanReport(msgspec.Struct, frozen=True):
     tags: tuple[ProcessTag, ...] = ()
-    """The dispatches of which something was found that had to end."""
+    """The dispatches that left processes behind."""
     left: tuple[Survivor, ...] = ()
     remaining: tuple[Survivor, ...] = ()
 
@@ -102,8 +102,8 @@ async def cleanup_orphans(
     is_over: Callable[[ProcessTag], bool] = no_run_is_over,
     grace: float = 5.0,
 ) -> OrphanReport:
-    """End the orphans of a workspace, and tell the user. `is_over` is asked where nobody can tell
-    who looks after."""
+    """End the orphans of a workspace and tell the user; `is_over` decides where the owner cannot be
+    seen."""
     tags: set[ProcessTag] = set()
     known: set[Process] = set()
     over = functools.cache(is_over)
@@ -147,8 +147,10 @@ class OwnProcesses:
         self._tags = {tag for text in (me.tags if me else ()) if (tag := read_tag(text))}
 
     def select_foreign(self, seen: SeenProcess, tags: set[ProcessTag]) -> set[ProcessTag]:
-        """Return the tags for which the process may end. What we started has our own tags; what
-        has others and is below us was left by somebody else, and fell to us."""
+        """Return the tags for which the process may end.
+
+        A process below us with tags other than ours was left by somebody else and inherited by us.
+        """
         if seen.process in self.above:
             return set()
         return tags - self._tags if seen.process in self.below else tags
@@ -179,7 +181,7 @@ def find_orphans(
 def find_orphaned_tags(
     seen: SeenProcess, workspace: str, is_over: Callable[[ProcessTag], bool]
 ) -> set[ProcessTag]:
-    """The tags of this workspace for which nobody looks after the process any more."""
+    """Return the tags of this workspace whose owner no longer looks after the process."""
     tags = [tag for text in seen.tags if (tag := read_tag(text)) and tag.workspace == workspace]
     alive = is_owner_alive(seen.owner) if tags else True
     if alive:
@@ -190,7 +192,8 @@ def find_orphaned_tags(
 
 
 def is_owner_alive(text: str) -> bool | None:
-    """None where we cannot see: an owner in another namespace of process ids, or none at all."""
+    """Return whether the owner is alive; None if it is in another namespace of process ids, or
+    unknown."""
     parts = text.split(":")
     if len(parts) != 3 or not parts[0].isdecimal() or parts[2] != describe_owner().split(":")[2]:
         return None
@@ -202,17 +205,17 @@ class WorkspaceOwner(msgspec.Struct, frozen=True):
 
     workspace: str
     is_over: Callable[[ProcessTag], bool] = no_run_is_over
-    """Asked of runs whose owner cannot be seen from here."""
+    """Asked about runs whose owner cannot be seen from here."""
 
     def make_tag(self, run_id: int, dispatch_id: int, nonce: str) -> str:
         return str(ProcessTag(self.workspace, str(run_id), str(dispatch_id), nonce))
 
     async def cleanup_orphans(self, clock: Clock, grace: float) -> OrphanReport:
-        """End what an Interlock that is no more left behind."""
+        """End the processes that a dead Interlock left behind."""
         if self is NO_WORKSPACE:
             return OrphanReport()
         return await cleanup_orphans(self.workspace, clock, self.is_over, grace)
 
 
 NO_WORKSPACE: Final = WorkspaceOwner("exec")
-"""Of no workspace: what was left behind cannot be told from what others need."""
+"""No workspace: orphans cannot be told from processes that others need."""

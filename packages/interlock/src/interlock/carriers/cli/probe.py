@@ -1,7 +1,6 @@
-"""Whether an agent CLI on this machine is the one its profile describes: installed, which version,
-and whether its help names the flags we use.
+"""Check an agent CLI on this machine against its profile: installed, version, flags in its help.
 
-It asks for a version and for help, nothing more: no model is asked, no login is touched.
+It asks for a version and for help only: no model is asked, no login is touched.
 """
 
 import os
@@ -11,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from interlock.carriers.cli.process import AgentProcess, ProcessSpec
+from interlock.carriers.cli.process import AgentProcess, OutputLimits, ProcessSpec
 from interlock.carriers.cli.profiles import AgentSettings, Profile, build_environment
 from interlock.carriers.cli.timeouts import Timeouts
 from interlock.system.clock import SystemClock
@@ -26,7 +25,7 @@ _FLAG = re.compile(r"(?<![\w-])(--?[A-Za-z][\w-]*)")
 
 
 class ProbeResult(msgspec.Struct, frozen=True):
-    """One thing that was looked at."""
+    """The result of one check."""
 
     id: str
     ok: bool
@@ -34,7 +33,7 @@ class ProbeResult(msgspec.Struct, frozen=True):
 
 
 class ProgramOutput(msgspec.Struct, frozen=True):
-    """What a program printed, on both ways out, or why it did not run."""
+    """The output of a program, or why it did not run."""
 
     text: str = ""
     problem: str = ""
@@ -54,7 +53,9 @@ async def run_program(
     env = build_environment(profile, AgentSettings(), environ)
     tag = f"probe:0:{os.getpid()}:{os.urandom(8).hex()}"
     spec = ProcessSpec((program, *words), b"", Path.cwd(), env, tag)
-    process = AgentProcess(spec, _TIMEOUTS, read_line, SystemClock(), max_stdout=_MAX_OUTPUT)
+    process = AgentProcess(
+        spec, _TIMEOUTS, read_line, SystemClock(), limits=OutputLimits(total=_MAX_OUTPUT)
+    )
     try:
         ended = await process.run()
     except SourceError as error:
@@ -66,7 +67,7 @@ async def run_program(
 
 
 async def find_version(program: str, profile: Profile, environ: Mapping[str, str]) -> str:
-    """Its version; empty if it does not tell."""
+    """Return the program's version; empty if it tells none."""
     found = _VERSION.search((await run_program(program, profile.version, profile, environ)).text)
     return found[0].rstrip(".") if found else ""
 
@@ -74,7 +75,7 @@ async def find_version(program: str, profile: Profile, environ: Mapping[str, str
 async def probe_cli(
     program: str, profile: Profile, environ: Mapping[str, str]
 ) -> list[ProbeResult]:
-    """Version and flags, checked by running it."""
+    """Check version and flags by running the program."""
     version = await find_version(program, profile, environ)
     message = f"version {version}" if version else "it does not report a version"
     found = [ProbeResult("agent.version", bool(version), message)]
@@ -95,7 +96,7 @@ async def probe_cli(
 
 
 def list_flags(profile: Profile) -> tuple[str, ...]:
-    """Every flag that a profile may use by itself, without values."""
+    """Return every flag that a profile may use by itself, without values."""
     flags = {word.partition("=")[0] for word in _list_words(profile) if _FLAG.match(word)}
     return tuple(sorted(flags - set(profile.unlisted)))
 
@@ -109,7 +110,7 @@ def _list_words(profile: Profile) -> Iterator[str]:
 
 
 def find_login(profile: Profile, environ: Mapping[str, str]) -> str:
-    """By what it seems to be logged in; empty if nothing is seen. Files are not opened."""
+    """Return the login that is visible, without opening files; empty if there is none."""
     for name in profile.login.variables:
         if environ.get(name):
             return name

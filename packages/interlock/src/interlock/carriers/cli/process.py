@@ -1,9 +1,9 @@
-"""One agent's process under supervision: started, read, timed, and ended with all it started.
+"""Supervise one agent's process: start it, read it, time it, and end it with all it started.
 
-`ProcessFamily` is a started process with everything that descends from it. `AgentProcess` runs a
-`ProcessSpec` in a session of its own, hands every line to a reader, ends it when one of its five
-timeouts expires, and reports how it ended, and by whom. It does not judge the answer: an exit code
-proves nothing either way.
+`ProcessFamily` is a process with its descendants. `AgentProcess` runs a `ProcessSpec` in a session
+of its own, passes every line to a reader, ends it when one of its five timeouts expires, and
+reports how it ended, and by whom. It does not judge the answer: an exit code proves nothing either
+way.
 """
 
 import asyncio
@@ -56,15 +56,16 @@ from interlock.system.process_tree import (
 )
 
 PIPE_SIZE: Final = 512 * 1024
-"""Bytes an agent may be ahead of us. A hundred such pipes stay under what Linux grants a user."""
+"""The bytes by which an agent may be ahead of us. A hundred such pipes stay below Linux's limit for
+a user."""
 
 
 NOT_STARTED = assess_health(HealthFacts(age=0.0, stream_age=0.0, has_spoken=False, silence=0.0))
-"""How an agent stands that has no process yet."""
+"""The health of an agent without a process yet."""
 
 
 class ProcessSpec(msgspec.Struct, frozen=True):
-    """What to start. `env` is the whole environment; only our tag is added to it."""
+    """A process to start; `env` is the whole environment, to which only our tag is added."""
 
     argv: tuple[str, ...]
     stdin: bytes
@@ -74,7 +75,7 @@ class ProcessSpec(msgspec.Struct, frozen=True):
 
 
 def start_process(spec: ProcessSpec, tags: Mapping[str, str]) -> "Popen[bytes]":
-    """Start it with these tags in its environment; SourceError if it cannot be started."""
+    """Start a process with these tags in its environment; SourceError if it cannot be started."""
     if not spec.argv:
         raise SourceError("there is no command to start")
     environment = {name: value for name, value in spec.env.items() if name != HOST_VARIABLE}
@@ -106,7 +107,7 @@ _RUNNING: set[Process] = set()
 
 
 class ProcessFamily:
-    """A process that was started, and all that descends from it: found, watched and ended."""
+    """A started process with its descendants: found, watched and ended together."""
 
     def __init__(
         self,
@@ -116,7 +117,8 @@ class ProcessFamily:
         attach: Callable[["Popen[bytes]", ExitStack], None],
         close_pipes: Callable[[], None],
     ) -> None:
-        """Start it; `attach` takes its pipes. SourceError if it cannot be started or watched."""
+        """Start the process; `attach` takes its pipes. SourceError if it cannot be started or
+        watched."""
         self._tag = str(parse_tag(spec.tag))
         self._snapshot = snapshot
         self._close_pipes = close_pipes
@@ -144,10 +146,10 @@ class ProcessFamily:
         _RUNNING.add(self.leader)
 
     def select(self, processes: ProcessTable) -> dict[Process, SeenProcess]:
-        """Return its members that live, and reap those that fell to us and have ended.
+        """Return the living members, and reap inherited ones that have ended.
 
         Members are remembered: one that sheds its tag and its parents stays known. One that did so
-        before it was ever seen falls to us when its parent ends.
+        before it was ever seen is inherited by us when its parent ends.
         """
         fallen = {seen.process for seen in processes.values() if self._may_be_ours(seen)}
         # In the middle of an exec nothing shows an environment, so one look is no proof.
@@ -167,8 +169,10 @@ class ProcessFamily:
         return found
 
     def _may_be_ours(self, seen: SeenProcess) -> bool:
-        """Return whether a process without any sign fell to us, and of all agents that run no
-        other can have left it. What we start for ourselves has our session or our variable."""
+        """Return whether we inherited an unmarked process that only this agent can have left.
+
+        What we start for ourselves has our session or our variable.
+        """
         born = seen.process.started
         return (
             seen.parent == os.getpid()
@@ -182,7 +186,7 @@ class ProcessFamily:
         )
 
     def reap(self) -> int | None:
-        """Return the exit code of the process, and take it out of those that run."""
+        """Return the exit code of the process, and remove it from the running ones."""
         _RUNNING.discard(self.leader)
         return self.exit.reap()
 
@@ -195,7 +199,7 @@ class ProcessFamily:
         *,
         is_mute: bool,
     ) -> AgentHealth:
-        """How it stands. Pass one table of processes when asking many agents."""
+        """Return the health of the agent; pass one table of processes when asking many."""
         members = self.select(list_processes(TAGS) if processes is None else processes)
         leader = members.get(self.leader)
         return assess_health(
@@ -219,13 +223,13 @@ class ProcessFamily:
     async def kill(
         self, members: dict[Process, SeenProcess], clock: Clock, grace: float
     ) -> KillReport:
-        """End these and all that are found meanwhile."""
+        """End these members and all that are found meanwhile."""
         group = self.leader.pid if HAS_HANDLES else None
         return await kill_tree(members, self.find, clock, grace, group)
 
     async def list_processes(self, on_sight: OnProcess | None = None) -> ProcessTable:
-        """With too many open files nobody can look around: then the pipes are closed before their
-        time, and what it writes when it is ended is lost."""
+        """List processes; with too many open files, close the pipes first and lose what the agent
+        writes when it is ended."""
         try:
             return await self._snapshot.take(on_sight)
         except OSError:
@@ -233,7 +237,7 @@ class ProcessFamily:
             return await self._snapshot.take(on_sight)
 
     async def find(self, stop: bool = False) -> dict[Process, SeenProcess]:
-        """Return the members that live; with `stop` each is stopped as soon as it is seen."""
+        """Return the living members; with `stop`, suspend each as soon as it is seen."""
         on_sight = self._suspend if stop else None
         found = self.select(await self.list_processes(on_sight))
         if self._suspects - found.keys():
@@ -246,7 +250,7 @@ class ProcessFamily:
 
 
 def _kill_unwatched(child: "Popen[bytes]") -> None:
-    """End one that was started but cannot be watched, with what it has started so far."""
+    """End a process that cannot be watched, with everything it has started."""
     kill_group(child.pid)
     for pipe in (child.stdin, child.stdout, child.stderr):
         if pipe is not None:
@@ -258,35 +262,35 @@ EndedBy = Literal["itself", "us"] | ClockName
 
 
 class ProcessEnd(msgspec.Struct, frozen=True, kw_only=True):
-    """How it ended. Times are those of the clock that was given."""
+    """The end of a process; times are those of the given clock."""
 
     exit_code: int | None
-    """Negative for a signal. None: it hangs in the kernel and cannot be waited for."""
+    """The exit code; negative for a signal, None if the process hangs in the kernel."""
     by: EndedBy
     started_at: float
     ended_at: float
     first_byte_at: float | None = None
     result_at: float | None = None
-    """When the reader last saw a result that counts."""
+    """The time of the last result that counts."""
     signalled_at: float | None = None
-    """When we first sent it, or what it left behind, a signal: what came later does not count."""
+    """The time of our first signal to it or to what it left; later output does not count."""
     stderr: bytes = b""
-    """The last 16 KB of it, before our own signal."""
+    """The last 16 KB of stderr before our own signal."""
     lines: int = 0
     cut_lines: int = 0
     stdout_bytes: int = 0
     open_tools: tuple[str, ...] = ()
     left: tuple[Survivor, ...] = ()
-    """What it left running, or was ended with it: everything but the agent itself."""
+    """The processes it left running or that were ended with it, without the agent itself."""
     remaining: tuple[Survivor, ...] = ()
-    """What lives although it was killed. Empty, unless the kernel holds it."""
+    """The processes that live although they were killed; usually empty."""
     slept: float = 0.0
     last: AgentHealth
-    """How it stood in the moment before it ended or was ended."""
+    """The health just before the end."""
 
 
 def describe_end(ended: ProcessEnd, timeouts: Timeouts) -> str:
-    """One sentence for a person, without judging the answer."""
+    """Return a sentence about the end, without judging the answer."""
     if ended.by == "itself":
         return describe_exit(ended.exit_code)
     if ended.by == "us":
@@ -309,6 +313,16 @@ _TIMEOUT_SENTENCES: dict[ClockName, str] = {
 }
 
 
+class OutputLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """The bytes a process may write to stdout."""
+
+    line: int = LONGEST
+    """The longest line; what goes beyond is cut."""
+    total: float = inf
+    """All lines together; a process that writes more is ended."""
+
+
+USUAL_OUTPUT = OutputLimits()
 T = TypeVar("T")
 _STDERR_TAIL = 16 * 1024
 
@@ -316,7 +330,7 @@ _STDERR_TAIL = 16 * 1024
 class AgentProcess:
     """One process from its start to its end; `stop` and `read_health` work while `run` is awaited.
 
-    A reader may call `stop`. Agents that share a `snapshot` share what it costs to look around.
+    A reader may call `stop`. Agents that share a `snapshot` share the cost of listing processes.
     """
 
     def __init__(
@@ -327,8 +341,7 @@ class AgentProcess:
         clock: Clock,
         *,
         wall: Callable[[], float] = time.time,
-        max_line: int = LONGEST,
-        max_stdout: float = inf,
+        limits: OutputLimits = USUAL_OUTPUT,
         snapshot: ProcessSnapshot | None = None,
     ) -> None:
         self._spec = spec
@@ -336,10 +349,10 @@ class AgentProcess:
         self._clock = clock
         self._wall = wall
         self._watch = TimeoutWatch(timeouts, clock.now(), wall())
-        self._lines = LineSplitter(max_line)
+        self._lines = LineSplitter(limits.line)
         self._snapshot = snapshot or ProcessSnapshot(TAGS)
         self._stdout_bytes = 0
-        self._max_stdout = max_stdout
+        self._max_stdout = limits.total
         self._stderr = b""
         self._signalled_at: float | None = None
         self._stopped = False
@@ -353,7 +366,7 @@ class AgentProcess:
         self._stdin_pipe: PipeWriter
 
     async def run(self) -> ProcessEnd:
-        """Start it, watch it, end it. Cancelled, it ends the agent first."""
+        """Run the process to its end; when cancelled, end the agent first."""
         if self._stopped:
             return self._build_end("us", None, KillReport(), NOT_STARTED)
         self._ended_by = asyncio.get_running_loop().create_future()
@@ -373,7 +386,7 @@ class AgentProcess:
         return ended
 
     def stop(self) -> None:
-        """End it: by us. Harmless before the start, at any time, and again."""
+        """End the agent; harmless before the start, at any time, and again."""
         self._stopped = True
         self._end_by("us")
 
@@ -382,7 +395,7 @@ class AgentProcess:
         return self._family.leader if self._family else None
 
     def read_health(self, processes: ProcessTable | None = None) -> AgentHealth:
-        """How it stands now. Pass one table of processes when asking many agents."""
+        """Return the health now; pass one table of processes when asking many agents."""
         if self._family is None:
             return NOT_STARTED
         is_mute = not self._stdout_pipe.is_open
@@ -408,7 +421,8 @@ class AgentProcess:
             self._end_by("us")
 
     def _read_lines(self, lines: list[OutputLine]) -> None:
-        """A reader that fails ends the agent; its error is raised when all is cleared away."""
+        """Pass lines to the reader; if it fails, end the agent and raise its error after cleaning
+        up."""
         if self._failure is not None:
             return
         try:
@@ -427,7 +441,7 @@ class AgentProcess:
             self._watch.note_stderr(self._clock.now())
 
     def _set_timer(self) -> None:
-        """Only ever to an earlier time: one that rings too early looks again."""
+        """Move the timer, only ever to an earlier time: one that rings too early looks again."""
         due = self._watch.next_due().when
         if self._signalled_at is None and due < self._timer_due and not isinf(due):
             self._timer()
@@ -453,7 +467,7 @@ class AgentProcess:
         self._end_by("itself")
 
     def _drain_pipes(self) -> None:
-        """Read what was written before we act, also if the loop had no time yet to read it."""
+        """Read what was already written, even if the loop had no time to read it yet."""
         self._stdout_pipe.drain()
         self._stderr_pipe.drain()
 
@@ -509,7 +523,7 @@ class AgentProcess:
 
 
 async def _run_to_end(work: Coroutine[Any, Any, T]) -> T:
-    """Done to its end, also if whoever waits for it is cancelled."""
+    """Run the work to its end, even if the waiting task is cancelled."""
     task = asyncio.ensure_future(work)
     try:
         return await asyncio.shield(task)

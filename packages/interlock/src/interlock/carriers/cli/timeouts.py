@@ -1,9 +1,8 @@
-"""The five timeouts of an agent: how long it may take for each thing, and which expires next.
+"""The five timeouts of an agent, and which expires next.
 
-Pure: it is told what came and when, and says when to look again. Time is the awake time of the
-machine; a suspended laptop is noticed because the wall clock went on without it, and an agent that
-slept along is given its whole silence again: its connections are gone, it must retry. What a line
-of output means is said by a `LineReader`, which belongs to a profile.
+Pure. Time is the awake time of the machine. A suspended laptop is noticed because the wall clock
+went on; an agent that was suspended gets its whole silence again, because its connections are gone
+and it must retry. A `LineReader`, which belongs to a profile, says what a line of output means.
 """
 
 from collections.abc import Callable, Iterable
@@ -17,11 +16,11 @@ from interlock.system.process_tree import OutputLine
 
 
 class Alive(msgspec.Struct, frozen=True, gc=False):
-    """The agent goes on: it waits neither for a permission nor for a limit any more."""
+    """The agent goes on; it waits for no permission and no limit."""
 
 
 class ToolBegan(msgspec.Struct, frozen=True, gc=False):
-    """A tool is open until its end is seen: silence now counts against the tool clock."""
+    """A tool began; silence counts against the tool timeout until it ends."""
 
     tool_id: str
 
@@ -31,7 +30,7 @@ class ToolEnded(msgspec.Struct, frozen=True, gc=False):
 
 
 class ResultSeen(msgspec.Struct, frozen=True, gc=False):
-    """The agent gave its result, good or bad: it should exit soon."""
+    """The agent gave its result, good or bad, and should exit soon."""
 
 
 class WaitsForPermission(msgspec.Struct, frozen=True, gc=False):
@@ -56,8 +55,11 @@ _SUSPEND_SECONDS = 5.0
 
 
 class Timeouts(msgspec.Struct, frozen=True, kw_only=True):
-    """Seconds; `math.inf` turns a clock off. The defaults let every healthy habit pass that is
-    known: retries after 300 silent seconds, an exit 5 seconds after the result."""
+    """The timeouts in seconds; `math.inf` turns one off.
+
+    The defaults allow every healthy habit that is known, such as retries after 300 silent seconds
+    and an exit 5 seconds after the result.
+    """
 
     first_byte: float = 60.0
     """From the start to the first byte on stdout."""
@@ -72,7 +74,7 @@ class Timeouts(msgspec.Struct, frozen=True, kw_only=True):
     grace: float = 5.0
     """Between SIGTERM and SIGKILL."""
     sleep_counts: bool = False
-    """Whether the time for which the machine was suspended counts against `wall`."""
+    """True if time for which the machine was suspended counts against `wall`."""
 
     def __post_init__(self) -> None:
         for name in (*CLOCK_NAMES, "grace"):
@@ -87,7 +89,7 @@ class DueClock(msgspec.Struct, frozen=True):
 
 
 class TimeoutWatch:
-    """What is known of one agent's time."""
+    """The times of one agent."""
 
     def __init__(self, timeouts: Timeouts, now: float, wall: float) -> None:
         self.timeouts = timeouts
@@ -104,13 +106,13 @@ class TimeoutWatch:
         self._woke_at = now
 
     def note_stdout(self, now: float) -> None:
-        """Bytes on stdout."""
+        """Note bytes on stdout."""
         self.heard_at = now
         if self.first_byte_at is None:
             self.first_byte_at = now
 
     def note_stderr(self, now: float) -> None:
-        """Bytes on stderr: a sign of life, but no answer."""
+        """Note bytes on stderr, a sign of life but no answer."""
         self.heard_at = now
 
     def note_sign(self, sign: StreamSign, now: float) -> None:
@@ -134,7 +136,8 @@ class TimeoutWatch:
                 self.limited, self.resets_at = True, resets_at if known else None
 
     def check_suspend(self, now: float, wall: float) -> bool:
-        """Whether the machine slept since the last check; the silence is then forgiven."""
+        """Return whether the machine was suspended since the last check; if so, forgive the
+        silence."""
         nap = wall - now - self._ahead
         self._ahead = wall - now
         if nap < _SUSPEND_SECONDS:
@@ -144,7 +147,7 @@ class TimeoutWatch:
         return True
 
     def next_due(self) -> DueClock:
-        """The timeout that expires next if nothing more comes."""
+        """Return the timeout that expires next if nothing more comes."""
         timeouts = self.timeouts
         wall = self.started + timeouts.wall - (self.slept if timeouts.sleep_counts else 0.0)
         other = self._next_besides_wall()

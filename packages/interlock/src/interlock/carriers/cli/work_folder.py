@@ -18,7 +18,7 @@ _MAX_NOTE = 100_000
 
 
 class Session(msgspec.Struct, frozen=True):
-    """A session that can be gone on with, and what it had cost when it was left."""
+    """A session that can be continued, and its cost so far."""
 
     session_id: str
     folder: str
@@ -42,7 +42,7 @@ class WorkFolder(msgspec.Struct, frozen=True):
             raise SourceError(f"the prompt {path} cannot be written: {error.strerror}") from None
 
     def read_session(self) -> Session | None:
-        """The session that was left here, if its note can be read."""
+        """Return the session that was left here, if its note can be read."""
         raw = read_file(self._session_path(), _MAX_NOTE)
         try:
             found = msgspec.json.decode(raw, type=Session) if isinstance(raw, bytes) else None
@@ -51,7 +51,7 @@ class WorkFolder(msgspec.Struct, frozen=True):
         return found if found and _is_safe_name(found.session_id) else None
 
     def keep_session(self, session: Session) -> None:
-        """Note it; one that cannot be noted is only not gone on with."""
+        """Note the session; without a note it is only not continued."""
         if _is_safe_name(session.session_id):
             self._write_json(self._session_path(), session)
 
@@ -59,7 +59,7 @@ class WorkFolder(msgspec.Struct, frozen=True):
         self._session_path().unlink(missing_ok=True)
 
     def write_record(self, attempt: int, record: object) -> None:
-        """How an attempt ended, for whoever looks later."""
+        """Record how an attempt ended."""
         self._write_json(self.folder / f"{self.agent}-{attempt}.json", record)
 
     def _session_path(self) -> Path:
@@ -76,15 +76,18 @@ class _AttemptNotes(msgspec.Struct):
 
 
 def write_attempt_notes(root: Path, ask: Ask, agent: str, notes: Sequence[str]) -> None:
-    """Note what must be told of an attempt; where that is impossible, it is only not told."""
+    """Note what people should know of an attempt; a failure to write is ignored."""
     with suppress(SourceError):
         folder = make_work_folder(root, ask, agent)
         folder.write_record(ask.attempt, {"dispatch_id": ask.dispatch_id, "notes": notes})
 
 
 def read_attempt_notes(root: Path, run_id: int, case_no: int) -> dict[int, tuple[str, ...]]:
-    """What was noted about the agents of a case, by dispatch: that one was killed after its result,
-    or left processes behind. A record that cannot be read says nothing."""
+    """Return the notes about the agents of a case, by dispatch: for example, that one was killed
+    after its result, or left processes behind.
+
+    A record that cannot be read is skipped.
+    """
     found: dict[int, tuple[str, ...]] = {}
     for path in sorted((root / f"{run_id}" / f"{case_no}").glob("*/*-*.json")):
         raw = read_file(path, _MAX_NOTE)
@@ -95,8 +98,10 @@ def read_attempt_notes(root: Path, run_id: int, case_no: int) -> dict[int, tuple
 
 
 def list_work_files(root: Path, run_id: int, case_no: int, most: int = 500) -> list[Path]:
-    """What lies in the folders of a case: prompts, and what its agents left. No links are
-    followed, and what is hidden stays so."""
+    """Return the files in the folders of a case: prompts, and what its agents left.
+
+    Links are not followed and hidden files are left out.
+    """
     folder = root / f"{run_id}" / f"{case_no}"
     found: list[Path] = []
     for place, folders, names in os.walk(folder):
@@ -109,7 +114,7 @@ def list_work_files(root: Path, run_id: int, case_no: int, most: int = 500) -> l
 
 
 def make_work_folder(root: Path, ask: Ask, agent: str) -> WorkFolder:
-    """The place of an ask, made if need be; SourceError if it cannot be, or leads elsewhere."""
+    """Make the folder of an ask; SourceError if it cannot be made, or leads elsewhere."""
     if not _SAFE_NAME.fullmatch(ask.step):
         raise SourceError(f"the step {ask.step!r} cannot name a folder")
     case = make_folder(make_run_folder(root, ask.run_id), f"{ask.case_no}")
@@ -118,5 +123,6 @@ def make_work_folder(root: Path, ask: Ask, agent: str) -> WorkFolder:
 
 
 def _is_safe_name(text: str) -> bool:
-    """A session's name goes onto a command line: it must not look like a flag."""
+    """Return whether a session's name is safe on a command line, where it must not look like a
+    flag."""
     return _SAFE_NAME.fullmatch(text) is not None

@@ -13,10 +13,10 @@ class DispatchFiles(msgspec.Struct, frozen=True):
 
 
 NameFiles = Callable[[str, int], DispatchFiles]
-"""From a step and an attempt to the names of its files; applications bring their own."""
+"""Return the names of the files for a step and an attempt; applications bring their own."""
 
 
 def name_files(step: str, attempt: int) -> DispatchFiles:
-    """`prompt-STEP.md` and `STEP-result.json`; a later attempt has a prompt of its own."""
+    """Return `prompt-STEP.md` and `STEP-result.json`; a later attempt has a prompt of its own."""
     again = f"-loop-{attempt}" if attempt > 1 else ""
     return DispatchFiles(f"prompt-{step}{again}.md", f"{step}-result.json")

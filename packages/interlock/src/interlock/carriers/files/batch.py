@@ -1,11 +1,10 @@
 """The carrier `batch-file`: many signals at once, listed in a manifest for a parent agent.
 
-One batch is out at a time. It takes what is ready when the one before is over, at most its size,
-and never waits for more; over 80 % of the token budget its size is one. All signals are written
-first, then the briefing and the budget, then the manifest. The carrier `file` handles each signal;
-a failed one comes again only if its circuit asks again, in a later batch. The manifest is written
-by both sides: claims are theirs, how it ended is ours, and one that a dead process left is
-archived, not obeyed.
+One batch is out at a time. It takes the asks that are ready when the one before is over, at most
+its size; above 80 % of the token budget its size is one. All signals are written first, then the
+briefing and the budget, then the manifest. The carrier `file` handles each signal; a failed one
+comes again, in a later batch, only if its circuit asks again. Both sides write the manifest: the
+other side claims, we say how it ended. The manifest of a dead process is archived and ignored.
 """
 
 import re
@@ -50,24 +49,27 @@ _ENDED_STATUSES = ("done", "error")
 MAX_MANIFEST = 16 * 1024 * 1024
 _STALE_NAME = re.compile(r"batch-manifest\.stale-([0-9]{1,18})(?:-[0-9]+)?\.json", re.ASCII)
 _BRIEFING_TITLE = re.compile(rb"# [^\n]* Batch ([0-9]{1,18})\n")
-"""A briefing is written before its manifest, so its title knows an id that a lost manifest had."""
+"""The title of a briefing. It is written before its manifest, so the title still knows a lost
+manifest's id."""
 
 
 class ManifestFile:
-    """`batch-manifest.json` of one run. What we settled is kept apart from what the parent agent
-    noted: its notes are shown, and never go back, but only we say how a signal ended."""
+    """`batch-manifest.json` of one run.
+
+    Our settlements are kept apart from the parent agent's notes, which are shown and never go back.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._path = folder / MANIFEST_FILE
         self._manifest: BatchManifest | None = None
         self._noted: BatchManifest | None = None
-        """As it was shown last, with all that the other side had noted by then."""
+        """The manifest as last shown, with everything the other side had noted."""
         self._stamp: FileStamp | None = None
         self._last_id = self._archive_stale()
 
     def next_id(self) -> int:
-        """Batch ids rise within a run, also over its restarts."""
+        """Return the next batch id; ids rise within a run, also over restarts."""
         self._last_id += 1
         return self._last_id
 
@@ -87,8 +89,10 @@ class ManifestFile:
         return self._manifest is not None and read_stamp(self._path) != self._stamp
 
     def read_back(self) -> tuple[set[str], str]:
-        """The cases the other side has given up, and what is wrong with the file, if anything.
-        Where it goes behind what we know, it is written again."""
+        """Return the cases that the other side has given up, and the file's problem, if any.
+
+        A file that is behind our knowledge is written again.
+        """
         assert self._manifest is not None  # noqa: S101
         self._stamp = read_stamp(self._path)
         theirs = self._read()
@@ -102,7 +106,7 @@ class ManifestFile:
         return {one.case_id for one in merged.signals if one.status == "error"}, ""
 
     def _merge(self, ours: BatchManifest, theirs: BatchManifest | Problem) -> BatchManifest:
-        """What we know, then what was noted before, then what is noted now: nothing goes back."""
+        """Merge our knowledge with earlier and new notes; nothing goes back."""
         for noted in (self._noted, theirs):
             if isinstance(noted, BatchManifest):
                 ours = merge_claims(ours, noted)
@@ -124,7 +128,7 @@ class ManifestFile:
         self._noted = manifest
 
     def _archive_stale(self) -> int:
-        """Put away what a dead process left, and find the highest id that was ever given."""
+        """Archive what a dead process left, and return the highest id ever given."""
         left = self._read()
         known = left.batch_id if isinstance(left, BatchManifest) else 0
         if isinstance(left, Problem) or left.status not in _ENDED_STATUSES:
@@ -137,8 +141,8 @@ class ManifestFile:
 
 
 def _is_behind(ours: BatchManifest, theirs: BatchManifest) -> bool:
-    """Whether their copy lacks something that was settled or noted as such before. That it says
-    more is their right."""
+    """Return whether their copy lacks something that was settled or noted before; it may say
+    more."""
     their_status = {(one.case_id, one.signal_path): one.status for one in theirs.signals}
     pairs = [(one.status, their_status.get((one.case_id, one.signal_path))) for one in ours.signals]
     return (
@@ -153,7 +157,7 @@ _PHASE_ORDER = ("triage", "investigation")
 
 
 class BatchCarrier(CarrierWrapper):
-    """A carrier that hands out asks in batches, on top of the carrier `file`."""
+    """Hand out asks in batches, on top of the carrier `file`."""
 
     def __init__(
         self,
@@ -183,8 +187,8 @@ class BatchCarrier(CarrierWrapper):
         return 0 if self._asks else limit_batch_size(self._size, self._read_budget())
 
     def send(self, asks: Sequence[Ask]) -> None:
-        """The loop sends at most what there is room for. Only dispatches that were open when a
-        process died come all at once, and make one batch of whatever size."""
+        """Send a batch; only dispatches that were open when a process died may exceed the batch
+        size."""
         fresh = [ask for ask in asks if ask.dispatch_id not in self._asks]
         self._asks |= {ask.dispatch_id: ask for ask in fresh}
         self._files.send(fresh)
@@ -223,7 +227,7 @@ class BatchCarrier(CarrierWrapper):
         )
 
     def _check_manifest(self) -> None:
-        """See what the parent agent has noted. What it gave up is not waited for."""
+        """Read the parent agent's notes, and give up what it gave up."""
         if self._manifest is None or not self._manifest.has_changed():
             return
         given_up, problem = self._manifest.read_back()
@@ -243,7 +247,7 @@ class BatchCarrier(CarrierWrapper):
                 write_file(folder / BUDGET_FILE, encode_budget(self._read_budget()))
 
     def _show_path(self, path: Path) -> str:
-        """Relative to the workspace; a root elsewhere is shown whole."""
+        """Return a path relative to the workspace; one elsewhere is shown whole."""
         inside = path.is_relative_to(self._workspace)
         return str(path.relative_to(self._workspace) if inside else path)
 

@@ -1,7 +1,7 @@
-"""A case's folder `ROOT/RUN/CASE/`: its signal, its prompts and its artifacts, as bytes in files.
+"""A case's folder `ROOT/RUN/CASE/`: its signal, its prompts and its artifacts.
 
 Nothing may lead out of the root: names are checked and symbolic links refused. An artifact is read
-as a reply, as somebody else's, or as doubtful: its writer may not be done.
+as a reply, as foreign, or as doubtful, because its writer may not be done.
 """
 
 import codecs
@@ -36,17 +36,17 @@ class CaseFolder(msgspec.Struct, frozen=True):
     signal: Path
 
     def has_moved(self) -> bool:
-        """Whether the folder's name leads elsewhere by now."""
+        """Return whether the folder's name leads elsewhere by now."""
         return not self.folder.is_dir() or os.path.realpath(self.folder) != str(self.folder)
 
 
 def make_run_folder(root: Path, run_id: int) -> Path:
-    """The folder of a run; SourceError if it leads elsewhere."""
+    """Return the folder of a run; SourceError if it leads elsewhere."""
     return make_folder(root, f"{run_id}")
 
 
 def make_case_folder(root: Path, run_id: int, case_no: int, names: DispatchFiles) -> CaseFolder:
-    """The folder of a case, made if need be; SourceError if it cannot be or leads elsewhere."""
+    """Make the folder of a case; SourceError if it cannot be made or leads elsewhere."""
     for name in (names.prompt, names.artifact):
         if not _SAFE_NAME.fullmatch(name) or name == SIGNAL_FILE:
             raise SourceError(f"{name!r} is not a safe file name")
@@ -55,7 +55,7 @@ def make_case_folder(root: Path, run_id: int, case_no: int, names: DispatchFiles
 
 
 def make_folder(parent: Path, name: str) -> Path:
-    """A folder below another; SourceError if it cannot be made, or is a symbolic link."""
+    """Make a folder below another; SourceError if it cannot be made, or is a symbolic link."""
     folder = parent / name
     try:
         make_own_folder(parent, mode=0o700)
@@ -72,8 +72,7 @@ MAX_SIGNAL = 64 * 1024
 
 
 def end_stale_signal(path: Path, alive: Callable[[int], bool]) -> None:
-    """End a signal that looks alive although its dispatch is not: the process that should have
-    ended it died in between."""
+    """End a signal whose process died before it could do so."""
     found = read_signal_at(path)
     if found is None or found.status not in ("waiting", "processing") or alive(found.dispatch_id):
         return
@@ -106,8 +105,8 @@ def build_signal(ask: Ask, place: CaseFolder) -> SignalFile:
 
 
 def render_prompt_file(ask: Ask, place: CaseFolder) -> str:
-    """The prompt, and after it where the answer is to be written: whoever has only the prompt's
-    file can answer."""
+    """Return the prompt, followed by where the answer goes, so that the prompt's file is enough to
+    answer."""
     return f"""\
 {ask.prompt.rstrip()}
 
@@ -121,19 +120,19 @@ Write the answer to this file, wrapped with the number of this dispatch:
 
 
 MAX_ARTIFACT = MAX_ANSWER + 4096
-"""Bytes of an artifact file: an answer and its wrapper."""
+"""The largest artifact file in bytes: an answer and its wrapper."""
 _BYTES_PER_TOKEN = 4
 _HAS_ID = ("missing-data", "null-data", "data-not-an-object")
 
 
 class DoubtfulArtifact(msgspec.Struct, frozen=True):
-    """It is no answer as it stands, but its writer may not be done."""
+    """An artifact that is no answer as it stands; its writer may not be done."""
 
     reason: str
 
 
 class ForeignArtifact(msgspec.Struct, frozen=True):
-    """It is not for this dispatch, and is ignored. The sentence is for whoever wrote it."""
+    """An artifact that is not for this dispatch; the sentence is for its writer."""
 
     sentence: str
 
@@ -143,9 +142,9 @@ class _Wrapper(msgspec.Struct):
 
 
 def judge_artifact(raw: bytes, ask: Ask) -> Reply | ForeignArtifact | DoubtfulArtifact:
-    """The answer; or that it is none, because it is somebody else's or not valid.
+    """Return the answer, or why the artifact is foreign or doubtful.
 
-    A wrong, missing or badly typed dispatch_id makes it somebody else's.
+    A wrong, missing or badly typed dispatch_id makes it foreign.
     """
     found = read_artifact(raw)
     if isinstance(found, Problem):
@@ -177,11 +176,11 @@ def _read_dispatch_id(raw: bytes) -> Any:
 
 
 def _extract_data(raw: bytes) -> bytes:
-    """The data as it was written, byte for byte: nothing is rounded on the way."""
+    """Return the data byte for byte as it was written, so that nothing is rounded."""
     return bytes(msgspec.json.decode(raw.removeprefix(codecs.BOM_UTF8), type=_Wrapper).data)
 
 
 def estimate_usage(ask: Ask, content: bytes) -> Usage:
-    """Files and workers bring no bill: tokens are bytes over four, prompt and answer apart."""
+    """Estimate the usage of agents that report none: four bytes are a token."""
     asked = len(ask.prompt.encode()) // _BYTES_PER_TOKEN
     return Usage(tokens=asked + len(content) // _BYTES_PER_TOKEN)

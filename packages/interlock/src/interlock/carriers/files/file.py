@@ -1,10 +1,10 @@
-"""The carrier `file`: a signal in the case's folder asks, an artifact beside it answers (seed 000).
+"""The carrier `file`: a signal in the case's folder asks, an artifact beside it answers.
 
-`PendingFile` is one open dispatch: it follows the life of its signal (waiting, processing, done,
-error), reads an artifact that is not valid JSON a second time, and writes a signal again that was
-replaced by nonsense. `FileCarrier` knows which dispatches are open and when to look; an artifact
-written while nothing ran is found when its dispatch is sent again after a restart. `ManualCarrier`
-writes the same files, but nobody waits: the answer is saved by a later command.
+`PendingFile` is one open dispatch: it follows its signal (waiting, processing, done, error), reads
+an artifact that is not valid JSON a second time, and restores a signal that was overwritten with
+nonsense. `FileCarrier` knows which dispatches are open and when to look; an artifact written while
+nothing ran is found when its dispatch is sent again. `ManualCarrier` writes the same files, but a
+later command saves the answer.
 """
 
 import os
@@ -61,11 +61,11 @@ SECOND_LOOK_AFTER = 1.0
 """Seconds between the two looks at a file that is not valid JSON."""
 _MAX_ERROR = 2_000
 _MAX_REFUSALS = 50
-"""Refusals journaled for one dispatch; whoever writes more nonsense adds nothing new."""
+"""The number of refusals that are journaled for one dispatch."""
 
 
 class _FileState(msgspec.Struct):
-    """How a file stood when it was last looked at, and whether a second look is due."""
+    """The state of a file at the last look, and whether a second look is due."""
 
     stamp: FileStamp | None = None
     doubted_stamp: FileStamp | None = None
@@ -82,7 +82,8 @@ class PendingFile:
     def __init__(
         self, ask: Ask, place: CaseFolder, clock: Clock, deliver: Deliver, *, explains: bool = True
     ) -> None:
-        """`explains`: whether the prompt's file says where the answer is to be written, and how."""
+        """Prepare the files of an ask; with `explains`, the prompt's file says how and where to
+        answer."""
         self.ask = ask
         self.place = place
         self.is_answered = False
@@ -98,8 +99,11 @@ class PendingFile:
         self._prompt = render_prompt_file(ask, place) if explains else ask.prompt
 
     def may_have_changed(self, *, signal_too: bool) -> bool:
-        """Whether a look may be worth it. Asked of every open dispatch all the time: it must cost
-        next to nothing, and may miss what only a look can see (a link that leads nowhere)."""
+        """Return whether a look may be worth it.
+
+        Asked of every open dispatch all the time, so it must cost next to nothing; it may miss a
+        link that leads nowhere.
+        """
         if self._artifact.stamp is not None or os.access(self._artifact_path, os.F_OK):
             return True
         return signal_too and self._may_signal_have_changed()
@@ -113,8 +117,11 @@ class PendingFile:
         return seen is None or (found.st_mtime_ns, found.st_ino) != (seen.modified, seen.inode)
 
     def write_files(self) -> None:
-        """Write prompt and signal, unless this very dispatch already lies there. What an earlier
-        one left at the artifact's place is set aside. OSError if the files cannot be written."""
+        """Write prompt and signal, unless this very dispatch is already there; OSError if that
+        fails.
+
+        What an earlier dispatch left at the artifact's place is set aside.
+        """
         there = read_signal_at(self.place.signal)
         again = there is not None and there.dispatch_id == self.ask.dispatch_id
         if not again and not self._is_artifact_ours():
@@ -126,7 +133,7 @@ class PendingFile:
             self._write_signal()
 
     def check(self, *, closely: bool = True) -> None:
-        """See what has become of the files; `closely` reads also what seems unchanged."""
+        """Look at the files; with `closely`, read also what seems unchanged."""
         try:
             if not self.is_answered:
                 self._check_artifact(closely)
@@ -136,25 +143,26 @@ class PendingFile:
             report_error(error, self.ask.dispatch_id)
 
     def give_up(self, reason: str) -> None:
-        """A responder says it cannot answer; an artifact that is there counts all the same."""
+        """Give up because a responder cannot answer; an artifact that is there counts all the
+        same."""
         self.check()
         if not self.is_answered:
             self._fail(CRASH, reason)
 
     def stop(self) -> None:
-        """Look no more; the files stay as they are."""
+        """Stop looking; the files stay as they are."""
         self.is_answered = True
         for cancel in self._timers:
             cancel()
 
     def settle(self, error: str) -> None:
-        """Say in the signal how the dispatch ended."""
+        """Write the end of the dispatch into the signal."""
         self.stop()
         with suppress(OSError):
             self._write_status("error" if error else "done", error[:_MAX_ERROR])
 
     def refuse(self, reason: str, sentence: str, raw: bytes = b"") -> None:
-        """Have it journaled, once for each content."""
+        """Have a refusal journaled, once per content."""
         key = (sentence, blake2b(raw, digest_size=16).digest())
         if key not in self._refused and len(self._refused) < _MAX_REFUSALS:
             self._refused.add(key)
@@ -205,7 +213,7 @@ class PendingFile:
         self._deliver(Reply(self.ask.dispatch_id, failure=failure, reason=reason))
 
     def _is_second_look(self, state: _FileState, now: FileStamp | None) -> bool:
-        """Whether this was the second look at the same thing; else there will be one."""
+        """Return whether this was the second look at the same content; else schedule one."""
         if state.is_second_look and state.doubted_stamp == now:
             return True
         state.doubted_stamp = now
@@ -238,7 +246,7 @@ class PendingFile:
             self._restore_signal(problem.sentence, b"" if isinstance(raw, UnreadableFile) else raw)
 
     def _find_signal_problem(self, raw: bytes | UnreadableFile) -> Problem | None:
-        """Why this is not our signal. An error that carries our id ends the dispatch."""
+        """Return why this is not our signal; an error with our id ends the dispatch."""
         if isinstance(raw, UnreadableFile):
             return Problem("wrong-field", raw.reason)
         found = read_object(raw)
@@ -284,25 +292,25 @@ class PendingFile:
         self._signal.stamp = write_file(self.place.signal, content, sync=lasting)
 
     def _is_artifact_ours(self) -> bool:
-        """Whether the artifact that lies there answers this dispatch: its signal was lost."""
+        """Return whether the artifact answers this dispatch although its signal was lost."""
         raw = read_file(self.place.artifact, MAX_ARTIFACT)
         found = judge_artifact(raw, self.ask) if isinstance(raw, bytes) else None
         return isinstance(found, Reply)
 
 
 DEFAULT_TIMEOUT = 600.0
-"""Seconds a step may take when its circuit does not say."""
+"""Seconds a step may take if its circuit sets no timeout."""
 _CLOSE_CHECK_EVERY = 1.0
-"""Seconds between looks that see also the signal, and read again what seems unchanged."""
+"""Seconds between looks that include the signal and what seems unchanged."""
 _FULL_CHECK_EVERY = 10.0
-"""Seconds between looks at everything, also where nothing seems to have changed."""
+"""Seconds between looks at everything."""
 
 
 class FileCarrier(Carrier):
-    """A carrier whose asks and answers are files below one folder."""
+    """Ask and answer by files below one folder."""
 
     explains_where = True
-    """Whether the file of a prompt says where its answer is to be written."""
+    """True if the file of a prompt says where its answer goes."""
     traits = Traits(default_timeout=DEFAULT_TIMEOUT)
 
     def __init__(
@@ -330,7 +338,7 @@ class FileCarrier(Carrier):
         self.folder_watch.start(self.root)
 
     def keeps_answers(self) -> bool:
-        """Answers are files: they are there when the run goes on."""
+        """Return True: answers are files, and are there when the run goes on."""
         return True
 
     def send(self, asks: Sequence[Ask]) -> None:
@@ -359,7 +367,7 @@ class FileCarrier(Carrier):
         self._open.clear()
 
     def find_pending(self, dispatch_id: int) -> PendingFile | None:
-        """That dispatch, if it is open here."""
+        """Return that dispatch, if it is open here."""
         return self._open.get(dispatch_id)
 
     def _write_dispatch(self, ask: Ask) -> None:
@@ -379,8 +387,8 @@ class FileCarrier(Carrier):
         waiting.check()
 
     def _end_stale_signals(self, run_id: int) -> None:
-        """A signal that looks alive although its dispatch is over would be answered for ever; what
-        a killed process was about to rename is in everybody's way."""
+        """End signals whose dispatches are over, and remove what a killed process was about to
+        rename."""
         with suppress(OSError, SourceError):
             folder = make_run_folder(self.root, run_id)
             for path in folder.glob(f"*/{SIGNAL_FILE}"):
@@ -410,14 +418,15 @@ class FileCarrier(Carrier):
 
 
 class ManualCarrier(FileCarrier):
-    """A carrier whose answers come by hand, some time; `save` puts them where they belong."""
+    """A carrier whose answers come by hand; `save` puts them in place."""
 
     explains_where = False
     traits = Traits(answered="by hand")
 
 
 def read_saved_artifact(path: Path, dispatch_id: int) -> Artifact:
-    """The artifact in a user's file, with or without its wrapper; a wrapper must carry this id."""
+    """Read the artifact in a user's file, with or without its wrapper; a wrapper must carry this
+    id."""
     raw = read_file(path.resolve(), MAX_ARTIFACT)
     if isinstance(raw, UnreadableFile):
         raise SourceError(f"{raw.reason}; nothing was saved")
@@ -440,7 +449,7 @@ def _build_wrong_dispatch(wrapped: Artifact, dispatch_id: int) -> Problem:
 
 
 def read_item_ids(path: Path) -> list[int]:
-    """The items that an artifact says it is about, if it can be read and does."""
+    """Return the items that an artifact says it is about, if it can be read."""
     raw = read_file(path.resolve(), MAX_ARTIFACT)
     found = None if isinstance(raw, UnreadableFile) else read_object(raw)
     data = found.get("data", found) if isinstance(found, dict) else {}
@@ -452,8 +461,8 @@ def read_item_ids(path: Path) -> list[int]:
 def find_saved_artifact(
     root: Path, run_id: int, case_no: int, names: DispatchFiles, dispatch_id: int
 ) -> Path | None:
-    """What somebody put at the artifact's place after that dispatch was written out; an earlier
-    answer may still lie there before that, and is none."""
+    """Return the artifact that was put in place after that dispatch was written out; an earlier one
+    does not count."""
     folder = root.resolve() / f"{run_id}" / f"{case_no}"
     there, artifact = read_signal_at(folder / SIGNAL_FILE), folder / names.artifact
     is_asked = there is not None and there.dispatch_id == dispatch_id
@@ -468,8 +477,11 @@ def write_artifact(
     artifact: Artifact,
     given: Path | None = None,
 ) -> Path:
-    """Put an artifact where the next session looks; something else that lies there is moved aside.
-    It may have been `given` in that very place."""
+    """Put an artifact where the next session looks, and return its path; anything else there is
+    moved aside.
+
+    The artifact may have been `given` in that very place.
+    """
     place = make_case_folder(root.resolve(), run_id, case_no, names)
     try:
         if given is None or given.resolve() != place.artifact:

@@ -1,10 +1,10 @@
-"""Model endpoints as agents: one HTTP request for each attempt, and nothing that retries by itself.
+"""Model endpoints as agents: one HTTP request per attempt, and no retries of our own.
 
-`openai:MODEL` and `anthropic:MODEL`, and any server that speaks one of these dialects: a table
-`[agent.NAME]` with a `dialect` makes an agent of that name. An endpoint that is busy pauses its
-account, which costs no attempt; one that refuses the key, the model or the request stops the run,
-and says what to change; an answer that was cut off or declined is on record, and no answer. The key
-is sent to the endpoint and nowhere else.
+`openai:MODEL`, `anthropic:MODEL`, and any server that speaks one of these dialects: a table
+`[agent.NAME]` with a `dialect` makes an agent of that name. A busy endpoint pauses its account,
+which costs no attempt; one that refuses the key, the model or the request stops the run and says
+what to change; an answer that was cut off or declined is recorded and not used. The key is sent to
+the endpoint and nowhere else.
 """
 
 import os
@@ -41,9 +41,9 @@ if TYPE_CHECKING:
 
 DialectName = Literal["openai", "anthropic"]
 _BUSY = (429, 503, 529)
-"""Not now: the endpoint rests, and with it everything that shares its key."""
+"""The statuses of a busy endpoint; everything that shares its key rests."""
 _WRONG = (400, 401, 402, 403, 404, 405, 422)
-"""Never, as things are: somebody has to change something."""
+"""The statuses that last until somebody changes something."""
 _VERSION = "/v1"
 _CONNECT_SECONDS = 15.0
 _MAX_BODY = 16 * 1024 * 1024
@@ -52,7 +52,7 @@ _OWN_FIELDS = {"messages", "model", "stream", "system", "tools", "tool_choice"}
 
 
 class ModelPrices(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Money for a million tokens."""
+    """Prices per million tokens."""
 
     input: float
     output: float
@@ -74,46 +74,46 @@ class ModelPrices(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A model endpoint. `[agent.openai]` and `[agent.anthropic]` are there by themselves; a table
-    of another name needs a `dialect`."""
+    """A model endpoint. `[agent.openai]` and `[agent.anthropic]` always exist; a table of another
+    name needs a `dialect`."""
 
     dialect: DialectName | None = None
-    """How the endpoint is spoken to: `openai` (chat completions) or `anthropic` (messages)."""
+    """The dialect of the endpoint: `openai` (chat completions) or `anthropic` (messages)."""
     base_url: str = ""
-    """The endpoint's address, with its `/v1`; by default that of the dialect's own service, or
-    `OPENAI_BASE_URL`, `ANTHROPIC_BASE_URL` from the environment."""
+    """The endpoint's address, with its `/v1`; by default `OPENAI_BASE_URL` or `ANTHROPIC_BASE_URL`
+    from the environment, or the dialect's own service."""
     model: str = ""
-    """The model, where the agent is named without one."""
+    """The model, if the agent is named without one."""
     key_env: str = ""
-    """The environment variable that holds the key: `OPENAI_API_KEY`, `ANTHROPIC_API_KEY` for the
+    """The environment variable that holds the key: `OPENAI_API_KEY` or `ANTHROPIC_API_KEY` for the
     dialects' own services; none for an address that is set here."""
     structured: Structured | None = None
-    """How it is told the shape of an answer: `native`, `tool` or `text`. What comes back is checked
-    in any case."""
+    """How the endpoint learns the shape of an answer: `native`, `tool` or `text`. Answers are
+    checked in any case."""
     max_tokens: int | None = None
     """The longest answer, in tokens."""
     timeout: str = "10m"
-    """How long one answer may take; a timeout of the step goes before it."""
+    """How long one answer may take; the step's timeout overrides it."""
     prices: ModelPrices | None = None
-    """What a million tokens cost; approximate prices are taken from genai-prices without it."""
+    """The price of a million tokens; without it, approximate prices come from genai-prices."""
     options: dict[str, Any] = {}
     """Further fields of every request, such as `temperature`."""
 
 
 class Endpoint(msgspec.Struct, frozen=True):
-    """Where a model is asked, and by whose leave."""
+    """The address of a model, and the key for it."""
 
     name: str
     """The agent, as users name it."""
     dialect: Dialect
     base_url: str
     key_variable: str
-    """Where the key is looked for; empty if none is wanted."""
+    """The variable that holds the key; empty if none is needed."""
     key: str
     settings: ModelSettings
 
     def __repr__(self) -> str:
-        """Without the key."""
+        """Return the fields without the key."""
         return f"Endpoint({self.name!r}, {self.base_url!r})"
 
     @property
@@ -124,8 +124,11 @@ class Endpoint(msgspec.Struct, frozen=True):
 def find_endpoint(
     name: str, table: Mapping[str, Any], environ: Mapping[str, str], key: str = ""
 ) -> Endpoint:
-    """The endpoint of that name, as its table and the environment say; SourceError for what cannot
-    be followed. A key that is wanted and missing is not an error yet."""
+    """Return the endpoint of that name, from its table and the environment; SourceError if they do
+    not fit.
+
+    A missing key is not an error yet.
+    """
     place = f"[agent.{name}]"
     try:
         settings = msgspec.convert(table, ModelSettings)
@@ -149,7 +152,7 @@ def find_endpoint(
 
 
 def _check_address(base_url: str, place: str, dialect: Dialect) -> str:
-    """An address to which the dialect's paths can be added."""
+    """Return an address to which the dialect's paths can be added."""
     found = urlsplit(base_url)
     if found.scheme not in ("http", "https") or not found.hostname:
         raise SourceError(f"{place}: base_url must begin with http:// or https:// and name a host")
@@ -164,9 +167,9 @@ class Model(TaskCarrier):
     """A model behind an HTTP endpoint, as an agent: `interlock.Model("anthropic:MODEL")`.
 
     The name is that of a dialect, `openai` or `anthropic`, and the model's. `base_url` names
-    another server that speaks the dialect, `key` is by default taken from the environment;
-    `settings` are the fields of a table `[agent.NAME]` in interlock.toml. With an `endpoint`, the
-    name only says which model.
+    another server that speaks the dialect; `key` comes from the environment by default; `settings`
+    are the fields of a table `[agent.NAME]` in interlock.toml. With an `endpoint`, the name only
+    says which model.
     """
 
     def __init__(
@@ -198,7 +201,7 @@ class Model(TaskCarrier):
         return f"{self.endpoint.name}:{self.model}"
 
     def account_of(self, role: str) -> str:
-        """Whoever asks the same server with the same key shares its limits."""
+        """Return the server and a digest of the key: all who share them share their limits."""
         digest = blake2b(self.endpoint.key.encode(), digest_size=6).hexdigest()
         return f"{self.endpoint.host}:{digest}" if self.endpoint.key else self.endpoint.host
 
@@ -246,8 +249,8 @@ class Model(TaskCarrier):
         return self._refuse(ask, response.status_code, response.headers, raw)
 
     def build_request(self, ask: Ask, step: Step | None) -> ModelRequest:
-        """What the model is asked. A step that may be answered by more than one signal, or by any
-        object, has no one schema."""
+        """Build the request to the model. A step that may be answered by several signals, or by any
+        object, has no schema."""
         settings = self.endpoint.settings
         wants_json = ask.language == "json"
         is_plain = step is not None and step.signals == (ARTIFACT,) and step.shape != ANYTHING
@@ -265,7 +268,7 @@ class Model(TaskCarrier):
         )
 
     async def _post(self, body: dict[str, Any]) -> "tuple[httpx.Response, bytes]":
-        """One request; when its task is cancelled, its connection is closed."""
+        """Send one request; when its task is cancelled, its connection is closed."""
         url = f"{self.endpoint.base_url}{self.endpoint.dialect.path}"
         content, raw = msgspec.json.encode(body), bytearray()
         headers = {"Content-Type": "application/json"}
@@ -278,7 +281,7 @@ class Model(TaskCarrier):
         return response, bytes(raw)
 
     def _judge(self, ask: Ask, step: Step | None, headers: Mapping[str, str], raw: bytes) -> Reply:
-        """The reply for an answer, usable or not; what it cost is known in either case."""
+        """Build the reply for an answer, usable or not, with its cost."""
         try:
             done = self.endpoint.dialect.read_completion(raw)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -315,7 +318,8 @@ class Model(TaskCarrier):
         )
 
     def _refuse(self, ask: Ask, status: int, headers: Mapping[str, str], raw: bytes) -> Reply:
-        """The reply for an endpoint that did not answer: it rests, is set up wrongly, or failed."""
+        """Build the reply for an endpoint that did not answer: it rests, is set up wrongly, or
+        failed."""
         code, message = read_error(raw)
         said = self._clean(message or code)
         reason = f"HTTP {status} from {self.endpoint.host}" + (f": {said}" if said else "")
@@ -348,21 +352,21 @@ class Model(TaskCarrier):
         return Reply(ask.dispatch_id, refused="Endpoint", reason=reason, stops_run=True)
 
     def _clean(self, text: str) -> str:
-        """In one short line, and without the key, should somebody have put it in there."""
+        """Return the text as one short line without the key, in case the endpoint repeats it."""
         key = self.endpoint.key
         return shorten(" ".join((text.replace(key, "***") if key else text).split()), _MAX_REASON)
 
 
 def _find_stable(template: str, prompt: str) -> str:
-    """How a prompt begins whatever the case: the template's text before its first place."""
+    """Return the beginning of a prompt that is the same for every case."""
     places = [at for mark in ("{{", "{%", "{#") if (at := template.find(mark)) >= 0]
     stable = template[: min(places)] if places else template
     return stable if prompt.startswith(stable) else ""
 
 
 def estimate_price(done: Completion, model: str, base_url: str) -> float:
-    """What a public list says that a request has cost; 0 where it does not know, or is not there:
-    it comes with the extra `models`."""
+    """Return the cost of a request by a public price list; 0 if the model or the extra `models` is
+    missing."""
     try:
         from genai_prices import Usage, calc_price
     except ImportError:
@@ -380,7 +384,7 @@ def estimate_price(done: Completion, model: str, base_url: str) -> float:
 
 
 def list_models(endpoint: Endpoint) -> list[str]:
-    """The models that an endpoint offers; SourceError if it does not say."""
+    """Return the models that an endpoint offers; SourceError if it does not list them."""
     import httpx
 
     url = f"{endpoint.base_url}/models"

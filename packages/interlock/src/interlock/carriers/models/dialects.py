@@ -1,9 +1,9 @@
-"""The two dialects that model endpoints speak: what is sent to them, and what comes back.
+"""The two dialects of model endpoints: their requests and their responses.
 
 Pure: a request in, its body out; a body in, a completion out. `openai` is the dialect of chat
-completions, which most local servers speak too, `anthropic` that of messages. What is the same for
-every case of a step stands first, so that an endpoint can keep it in its cache. An answer that was
-cut off, declined or filtered is never passed on as one: `Completion.unusable` says why.
+completions, which most local servers speak too; `anthropic` is that of messages. Text that is the
+same for every case of a step stands first, so that an endpoint can cache it. An answer that was cut
+off, declined or filtered is never passed on: `Completion.unusable` says why.
 """
 
 from collections.abc import Callable, Mapping
@@ -12,8 +12,8 @@ from typing import Any, Literal
 import msgspec
 
 Structured = Literal["native", "tool", "text"]
-"""How an endpoint is told the shape of an answer: in a field of its own, as the input of a tool
-that it must call, or in the text."""
+"""How an endpoint learns the shape of an answer: in a field of its own, as the input of a tool that
+it must call, or in the text."""
 _TOOL = "answer"
 _DEFAULT_MAX_TOKENS = 8_192
 _CUT_OFF = "the answer was cut off at the model's token limit; be brief, or raise max_tokens"
@@ -23,25 +23,25 @@ _TOO_LONG = "the prompt is longer than the model can read"
 
 
 class ModelRequest(msgspec.Struct, frozen=True):
-    """What a model is asked."""
+    """A request to a model."""
 
     model: str
     stable: str
-    """How the prompt begins for every case of the step."""
+    """The beginning of the prompt that is the same for every case of the step."""
     rest: str
     schema: Mapping[str, Any] | None = None
-    """The JSON Schema of the answer, if the endpoint is to be told one."""
+    """The JSON Schema of the answer, if the endpoint is to know it."""
     structured: Structured = "text"
     wants_json: bool = True
     max_tokens: int | None = None
     is_own_service: bool = True
-    """Whether it goes to those who made the dialect; others lag behind."""
+    """True if the request goes to the dialect's makers; other servers lag behind."""
     options: Mapping[str, Any] = {}
     """Further fields of the body, as the user wrote them."""
 
     @property
     def instructions(self) -> str:
-        """What the prompt does not say: that the answer is an object, and of which shape."""
+        """Return what the prompt leaves out: that the answer is an object, and its shape."""
         if not self.wants_json or (self.schema is not None and self.structured != "text"):
             return ""
         if self.schema is None:
@@ -51,7 +51,7 @@ class ModelRequest(msgspec.Struct, frozen=True):
 
 
 class Completion(msgspec.Struct, frozen=True, kw_only=True):
-    """What a model answered: a text or, by a tool, an object."""
+    """The answer of a model: a text or, by a tool, an object."""
 
     text: str = ""
     data: dict[str, Any] | None = None
@@ -66,7 +66,7 @@ class Completion(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Dialect(msgspec.Struct, frozen=True):
-    """How endpoints of one kind are spoken to."""
+    """How endpoints of one kind are addressed."""
 
     name: str
     base_url: str
@@ -78,7 +78,7 @@ class Dialect(msgspec.Struct, frozen=True):
     build_headers: Callable[[str], dict[str, str]]
     build_body: Callable[[ModelRequest], dict[str, Any]]
     read_completion: Callable[[bytes], Completion]
-    """msgspec.DecodeError for what is no completion."""
+    """Read a completion; msgspec.DecodeError if it is none."""
 
 
 # openai
@@ -139,8 +139,11 @@ def _build_openai_body(request: ModelRequest) -> dict[str, Any]:
 
 
 def _is_strict(schema: Mapping[str, Any]) -> bool:
-    """Whether the endpoint can promise this schema: every object is closed, all its fields are
-    required. Of any other one it takes what it can; our own check has the last word."""
+    """Return whether the endpoint can promise this schema: every object is closed, and all its
+    fields are required.
+
+    Other schemas are taken as far as the endpoint can; our own check has the last word.
+    """
     inner = [*schema.get("properties", {}).values(), *schema.get("anyOf", [])]
     if "items" in schema:
         inner.append(schema["items"])
@@ -208,7 +211,7 @@ _CACHED = {"cache_control": {"type": "ephemeral"}}
 
 
 def _build_anthropic_body(request: ModelRequest) -> dict[str, Any]:
-    """The last block that is the same for every case is marked for the cache."""
+    """Build the body, with the last block that is the same for every case marked for the cache."""
     body: dict[str, Any] = {"model": request.model}
     body["max_tokens"] = request.max_tokens or _DEFAULT_MAX_TOKENS
     shared: list[dict[str, Any]] = []
@@ -285,7 +288,7 @@ NO_CREDIT = "insufficient_quota"
 
 
 def read_error(raw: bytes) -> tuple[str, str]:
-    """The code and the sentence of a refusal; empty where it has none."""
+    """Return the code and the sentence of a refusal; empty where it has none."""
     try:
         found = msgspec.json.decode(raw)
     except (msgspec.DecodeError, RecursionError):
@@ -298,7 +301,7 @@ def read_error(raw: bytes) -> tuple[str, str]:
 
 
 def find_unusable(status: int, code: str, message: str) -> str:
-    """Why an endpoint refused this one prompt, if that is what it refused; else empty."""
+    """Return why an endpoint refused this one prompt; empty if it refused for another reason."""
     if status == 413 or message.startswith("prompt is too long"):
         return _TOO_LONG
     return _UNUSABLE_CODES.get(code, "")

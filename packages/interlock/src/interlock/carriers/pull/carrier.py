@@ -40,7 +40,7 @@ _Change = Callable[[RawConnection], None]
 
 
 class PullCarrier(Carrier):
-    """A carrier whose asks are fetched."""
+    """Offer each ask to agents that pull their work."""
 
     traits = Traits(
         times_itself=True,
@@ -52,7 +52,7 @@ class PullCarrier(Carrier):
         self._asks: dict[int, Ask] = {}
         self._changes: list[_Change] = []
         self._judged: dict[int, StoredReply] = {}
-        """By dispatch: the reply that the run has, and has not settled."""
+        """By dispatch, the reply that the run has and has not settled."""
         self._refused: Counter[int] = Counter()
         self._taken: dict[int, OfferStatus] = {}
         self._late: set[int] = set()
@@ -97,8 +97,11 @@ class PullCarrier(Carrier):
         self._change(offers.settle_offer, dispatch_id, reply_id, verdict)
 
     def keeps_answers(self) -> bool:
-        """What no agent holds is offered again when the run goes on. Asked when a run is to stop:
-        an agent may have taken something since the last look."""
+        """Return whether no agent holds an offer; offers without a holder are made again when the
+        run goes on.
+
+        Asked when a run is to stop, because an agent may have taken something since the last look.
+        """
         with suppress(InterlockError), open_reader(self._db) as connection:
             self._note_taken(offers.list_taken(connection.raw, self._own.name, time.time()))
         return not self._has_work_out()
@@ -145,7 +148,7 @@ class PullCarrier(Carrier):
         self._awake.set()
 
     async def _look_on(self) -> None:
-        """Look as long as the carrier is open, and once more for what is still to be changed."""
+        """Look as long as the carrier is open, and once more for changes that are left."""
         while True:
             closing = self._closing
             pause = LOOK_SECONDS
@@ -178,7 +181,7 @@ class PullCarrier(Carrier):
             self._session.wake_up()
 
     def _take_reply(self, stored: StoredReply) -> None:
-        """Hand a reply over, unless it is refused. A look sees it until the run has settled it."""
+        """Hand a reply over, unless it is refused; it is seen until the run has settled it."""
         if stored.refused:
             self._deliver_refusal(stored, stored.refused, stored.reason)
             return

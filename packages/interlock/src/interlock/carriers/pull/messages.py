@@ -22,7 +22,7 @@ RELEASE: Final = "release"
 
 
 class WorkItem(msgspec.Struct, frozen=True, kw_only=True):
-    """A dispatch, handed out."""
+    """A dispatch that was handed out."""
 
     available: bool = True
     done: bool = False
@@ -47,11 +47,11 @@ class NoWork(msgspec.Struct, frozen=True, kw_only=True):
     done: Annotated[bool, Meta(description="The run is over: stop asking.")] = False
     reason: str
     run_id: int | UnsetType | None = UNSET
-    """Of the run that is over, or that nobody works on."""
+    """The run that is over, or that nobody works on."""
 
 
 class SubmitResult(msgspec.Struct, frozen=True):
-    """What became of an answer."""
+    """The outcome of an answer."""
 
     accepted: bool
     dispatch_id: int
@@ -63,7 +63,7 @@ class SubmitResult(msgspec.Struct, frozen=True):
 
 
 class RunStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """How the run stands: by its coordinator, or by the journal where none is at work."""
+    """The state of a run, from its coordinator or from the journal."""
 
     coordinator: Annotated[bool, Meta(description="Whether a process works on the run.")]
     run_id: int | None
@@ -78,7 +78,7 @@ class RunStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RunReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of a run."""
+    """The report of a run."""
 
     run_id: int | None
     circuit: str | UnsetType = UNSET
@@ -208,7 +208,7 @@ class Tool(msgspec.Struct, frozen=True, dict=True):
         return {"type": "object", "properties": properties, "required": required}
 
     def build_spec(self) -> dict[str, Any]:
-        """As MCP writes it."""
+        """Return the tool as MCP writes it."""
         return {
             "name": self.name,
             "title": self.title,
@@ -226,7 +226,8 @@ class Tool(msgspec.Struct, frozen=True, dict=True):
 
 
 def _describe_record(record: type[msgspec.Struct]) -> Schema:
-    """What msgspec says of a record, without what only repeats its code: titles, empty defaults."""
+    """Return msgspec's schema of a record without what only repeats its code: titles and empty
+    defaults."""
     _, components = msgspec.json.schema_components([record], ref_template="{name}")
     found = components[record.__name__]
     properties = {name: _simplify_schema(schema) for name, schema in found["properties"].items()}
@@ -328,5 +329,5 @@ RESOURCE_TEMPLATES: Final = (
 
 
 def list_tool_specs() -> list[dict[str, Any]]:
-    """All tools, as MCP lists them."""
+    """Return all tools, as MCP lists them."""
     return [tool.build_spec() for tool in TOOLS]

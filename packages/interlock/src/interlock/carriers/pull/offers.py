@@ -30,7 +30,7 @@ from interlock.system.locks import lock_owner, take_lock
 
 T = TypeVar("T")
 MAX_ID = 2**53
-"""Dispatches have smaller numbers; agents name others too."""
+"""Dispatches have smaller numbers than this; agents may send others."""
 LOOK_SECONDS = 0.05
 """Seconds between two looks at the table."""
 _TOKEN = re.compile(r"([0-9]{1,16})\.([0-9]{1,9})\.[0-9a-f]{1,64}", re.ASCII)
@@ -91,7 +91,7 @@ class Submission(msgspec.Struct, frozen=True):
 
 
 class StoredReply(msgspec.Struct, frozen=True):
-    """A reply in the table. One that is `refused` already only has to be journaled."""
+    """A reply in the table; one that is already `refused` only has to be journaled."""
 
     reply_id: str
     dispatch_id: int
@@ -102,12 +102,12 @@ class StoredReply(msgspec.Struct, frozen=True):
 
 
 class OfferStatus(msgspec.Struct, frozen=True):
-    """An offer that somebody has taken."""
+    """An offer that was taken."""
 
     dispatch_id: int
     state: str
     overdue: bool
-    """The step's time, which counts from the first taking, is over."""
+    """True if the step's time, which counts from the first taking, is over."""
     leased: bool
 
 
@@ -267,7 +267,8 @@ def take_offer(
 def list_held(
     raw: RawConnection, sessions: Collection[str], holder: str, token: str, now: float
 ) -> list[Lease]:
-    """Return what a holder has under a lease, or what is under the lease of that token."""
+    """Return the dispatches that a holder has under a lease, or the one under the lease of that
+    token."""
     rows = raw.execute(
         "select work, token, fence, ttl, lease_until, session from offers"
         " where state = 'taken' and lease_until > ? and (holder = ? or token = ?)"
@@ -338,8 +339,10 @@ def describe_settled(dispatch_id: int) -> str:
 def submit_reply(
     raw: RawConnection, sessions: Sequence[str], sent: Submission, now: float
 ) -> str | RefusedAnswer | None:
-    """Hand in a reply; returns its id, or why it does not count. What does not count is kept for
-    the run's journal all the same. None if nobody works on the run that the offer is of."""
+    """Hand in a reply; return its id, or why it does not count, or None if nobody works on its run.
+
+    A reply that does not count is kept for the run's journal.
+    """
     problem = find_problem(raw, sent.dispatch_id, sent.token, now)
     session = sessions[0]
     if 0 < sent.dispatch_id < MAX_ID:
@@ -367,7 +370,7 @@ def submit_reply(
 
 
 def find_verdict(raw: RawConnection, reply_id: str) -> Verdict | None:
-    """Return what became of a reply, or None while it is not decided."""
+    """Return the verdict on a reply, or None while it is open."""
     query = "select verdict from replies where reply_id = ?"
     row = raw.execute(query, (reply_id,)).fetchone()
     if row is None:
@@ -376,8 +379,8 @@ def find_verdict(raw: RawConnection, reply_id: str) -> Verdict | None:
 
 
 def withdraw_reply(raw: RawConnection, reply_id: str, now: float) -> Verdict:
-    """Take a reply back that nobody decides on, so that it can be handed in again; returns the
-    verdict if there is one by now."""
+    """Withdraw an undecided reply so that it can be handed in again; return its verdict if there is
+    one by now."""
     verdict = find_verdict(raw, reply_id)
     if verdict is None:
         raw.execute(
@@ -400,7 +403,7 @@ class OfferCounts(msgspec.Struct, frozen=True):
 
 
 def count_offers(raw: RawConnection, sessions: Collection[str], now: float) -> OfferCounts:
-    """Return how the offers stand."""
+    """Return how many offers there are, and how many are taken."""
     rows = raw.execute(
         "select run_id, role, holder, state = 'replied' or (state = 'taken' and lease_until > ?),"
         " session from offers order by dispatch_id",
@@ -523,7 +526,7 @@ class OfferTable:
             return self._use(write)
 
     def _use(self, do: Callable[[Connection], T]) -> T:
-        """A connection that fails is made anew for the next call."""
+        """Use the connection; one that fails is made anew for the next call."""
         if self._connection is None:
             self._connection = self._connect()
         try:

@@ -1,10 +1,9 @@
-"""Profiles of agent CLIs: how each is started, spoken to and judged; and what a user may set.
+"""Profiles of agent CLIs: how each is started, addressed and judged, and what a user may set.
 
-A profile is a TOML file beside this module. From it, the user's `[agent.NAME]` settings and a
-prompt come the command line, its stdin and its environment; a prompt is kept from being taken for
-a command. Least privilege is the profile's default: whatever skips permissions stands in the
-settings because a user wrote it. The environment is a list of what may pass, not of what may not: a
-secret of another tool has a name nobody thought of.
+A profile is a TOML file beside this module. Together with the user's `[agent.NAME]` settings and a
+prompt it gives the command line, stdin and the environment; a prompt cannot be taken for a command.
+By default an agent has the least privilege; permissions are skipped only if a user sets that. The
+environment is a white list, because the secret of another tool may have any name.
 """
 
 import tomllib
@@ -33,7 +32,8 @@ COMMON_VARIABLES = (  # noqa: SIM905 - shorter to read than a list
 def filter_environment(
     environ: Mapping[str, str], let_in: Iterable[str] = (), also: Mapping[str, str] | None = None
 ) -> dict[str, str]:
-    """What everyone may have, what matches `let_in` (such as `ANTHROPIC_*`), and `also`."""
+    """Return the common variables, those that match `let_in` (such as `ANTHROPIC_*`), and
+    `also`."""
     patterns = (*COMMON_VARIABLES, *let_in)
     kept = {
         name: value
@@ -48,7 +48,7 @@ OutcomeKind = Literal["accept", "unreadable", "limit", "timeout", "crash"]
 
 
 class OutcomeCondition(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What must be so for a row to hold; what is not named may be anyhow."""
+    """The condition of a row; facts it does not name may have any value."""
 
     end: str | None = None
     error: bool | None = None
@@ -63,7 +63,7 @@ class OutcomeCondition(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class OutcomeRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One row of a truth table: the first that holds decides."""
+    """A row of a truth table; the first that matches decides."""
 
     when: OutcomeCondition
     then: OutcomeKind
@@ -71,14 +71,14 @@ class OutcomeRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Option(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How a setting becomes flags: once for each value, or once for all of them joined."""
+    """The way a setting becomes flags: one per value, or one for all values joined."""
 
     flags: tuple[str, ...]
     join: str = ""
 
 
 class Mode(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A permission mode: what it allows, and how it is asked for."""
+    """A permission mode: what it allows, and its flags."""
 
     means: str
     flags: tuple[str, ...] = ()
@@ -88,14 +88,14 @@ class Mode(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Login(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Where a login can be seen without asking the CLI."""
+    """The places where a login can be seen without asking the CLI."""
 
     variables: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
 
 
 class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What is known of one agent CLI."""
+    """The description of one agent CLI."""
 
     name: str
     title: str
@@ -108,31 +108,32 @@ class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     outcome: tuple[OutcomeRule, ...]
     folder: Literal["own", "project"]
     writing_mode: str = ""
-    """The mode of one that is asked to change files in its folder; empty if only an unsafe one
-    would let it."""
+    """The mode in which the CLI may change files in its folder; empty if only an unsafe mode
+    would."""
     resume: tuple[str, ...] = ()
-    """Empty: its sessions cannot be gone on with."""
+    """The words that continue a session; empty if sessions cannot be continued."""
     resume_in: Literal["same-folder", "any-folder"] = "any-folder"
     own_flags: tuple[str, ...] = ()
-    """Flags for a work folder of our own, in which there is nothing to distrust."""
+    """Flags for a work folder of our own, which can be trusted."""
     guard: tuple[str, ...] = ()
-    """A prompt that starts with one of these would be taken for a command."""
+    """The beginnings that turn a prompt into a command."""
     closing: str = ""
-    """A sentence that every prompt ends with."""
+    """A sentence that ends every prompt."""
     unsafe: tuple[str, ...] = ()
-    """Flags that skip permissions; only ever the user's own."""
+    """Flags that skip permissions; only used if the user sets them."""
     options: dict[str, Option] = {}
     let_in: tuple[str, ...] = ()
     set: dict[str, str] = {}
     clocks: dict[str, float] = {}
     limit_words: tuple[str, ...] = ()
-    """Words on stderr or in an error that tell of a rate limit."""
+    """Words on stderr or in an error that mean a rate limit."""
     version: tuple[str, ...] = ("--version",)
     help: tuple[tuple[str, ...], ...] = ()
     unlisted: tuple[str, ...] = ()
     """Flags that work although --help does not name them."""
     seen: Literal["run", "documented"] = "run"
-    """Whether its events were seen by running it, or are known from its documentation."""
+    """True if its events were seen by running it, false if they are known from its
+    documentation."""
     login: Login = Login()
     traps: tuple[str, ...] = ()
 
@@ -143,7 +144,7 @@ class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @cache
 def read_profile(name: str) -> Profile:
-    """The profile of that name; its table ends with the rows that all share."""
+    """Read the profile of that name; its table ends with the rows that all profiles share."""
     if name not in PROFILE_NAMES:
         raise SourceError(
             f"{name!r} is not a known agent CLI; use one of {', '.join(PROFILE_NAMES)}"
@@ -175,28 +176,28 @@ _CLOCK_KEYS = {*CLOCK_NAMES, "grace"}
 
 
 class AgentSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """All of it is optional."""
+    """The `[agent.NAME]` settings of an agent CLI, all optional."""
 
     command: str = ""
-    """The program to run, where it is not found by its usual name."""
+    """The program to run, if it is not found by its usual name."""
     model: str = ""
     flags: tuple[str, ...] = ()
     budget: float | None = None
     permission_mode: str = ""
     allowed_tools: tuple[str, ...] = ()
     directories: tuple[str, ...] | None = None
-    """Folders it may look into beside its own; the project's, unless told otherwise."""
+    """Folders the agent may read beside its own; the project's by default."""
     env: dict[str, str] = {}
     let_in: tuple[str, ...] = ()
-    """Names of variables of ours that it may see, such as AWS_*."""
+    """Names of our variables that the agent may see, such as AWS_*."""
     clocks: dict[str, float] = {}
     folder: str = ""
-    """`own` or `project`."""
+    """`own` or `project`: the folder in which the agent works."""
     resume: bool = True
 
 
 def read_agent_settings(table: Any, profile: Profile) -> AgentSettings:
-    """The settings of one agent; SourceError for what it cannot follow."""
+    """Read the settings of one agent; SourceError for a setting that the profile cannot follow."""
     place = f"[agent.{profile.name}]"
     try:
         found = msgspec.convert(table, AgentSettings)
@@ -218,7 +219,7 @@ def read_agent_settings(table: Any, profile: Profile) -> AgentSettings:
 
 
 def build_timeouts(profile: Profile, settings: AgentSettings) -> Timeouts:
-    """The five clocks: the profile's where it has its own, the user's before them."""
+    """Return the five timeouts: the user's, else the profile's."""
     seconds = {**profile.clocks, **settings.clocks}
     if not seconds.keys() <= _CLOCK_KEYS:
         known = ", ".join(sorted(_CLOCK_KEYS))
@@ -227,7 +228,8 @@ def build_timeouts(profile: Profile, settings: AgentSettings) -> Timeouts:
 
 
 def allow_writing(profile: Profile, settings: AgentSettings) -> AgentSettings:
-    """The settings of one that is to change files in its folder; a mode the user set stays."""
+    """Return settings that let the agent change files in its folder; a mode that the user set
+    stays."""
     if settings.permission_mode or not profile.writing_mode:
         return settings
     return msgspec.structs.replace(settings, permission_mode=profile.writing_mode)
@@ -238,7 +240,7 @@ def find_mode(profile: Profile, settings: AgentSettings) -> Mode:
 
 
 def may_skip_permissions(profile: Profile, settings: AgentSettings) -> bool:
-    """Whether the user has told it to ask for nothing."""
+    """Return whether the user's settings skip permissions."""
     flags = {flag.partition("=")[0] for flag in settings.flags}
     return find_mode(profile, settings).unsafe or bool(flags & set(profile.unsafe))
 
@@ -252,12 +254,12 @@ def _check_words(place: str, found: AgentSettings) -> None:
 
 
 MAX_ARGUMENT = 120_000
-"""Bytes of one word of a command line; the kernel takes 128 KB."""
+"""The longest word of a command line, in bytes; the kernel takes 128 KB."""
 _GUARD_TEXT = "What follows is a task in plain text, not a command.\n\n"
 
 
 class CommandLine(msgspec.Struct, frozen=True):
-    """What to start. `prompt_file` must hold `prompt` before it does."""
+    """A command to start; `prompt_file` must hold `prompt` before that."""
 
     argv: tuple[str, ...]
     stdin: bytes
@@ -275,8 +277,10 @@ def build_command_line(
     own_folder: bool,
     session_id: str = "",
 ) -> CommandLine:
-    """Return the command for one guarded prompt; with a session, the one that goes on with it. A
-    prompt that is passed as a file is written to `prompt_path`."""
+    """Return the command for one guarded prompt; with a session, the command that continues it.
+
+    A prompt that is passed as a file is written to `prompt_path`.
+    """
     template = profile.resume if session_id else profile.argv
     by_file = profile.prompt == "file"
     word = prompt
@@ -297,8 +301,7 @@ def build_command_line(
 
 
 def guard_prompt(profile: Profile, prompt: str, language: Language = "json") -> str:
-    """The prompt so that it is read as text, whatever it starts with; with what the CLI must be
-    told about an answer in JSON."""
+    """Return the prompt so that the CLI reads it as text, with its own words about JSON answers."""
     commanding = prompt.lstrip().startswith(profile.guard) if profile.guard else False
     closing = f"\n\n{profile.closing}\n" if profile.closing and language == "json" else ""
     return f"{_GUARD_TEXT if commanding else ''}{prompt}{closing}"
@@ -307,7 +310,8 @@ def guard_prompt(profile: Profile, prompt: str, language: Language = "json") -> 
 def build_environment(
     profile: Profile, settings: AgentSettings, environ: Mapping[str, str]
 ) -> dict[str, str]:
-    """What its CLI needs and nothing of other tools; what the user set goes before all."""
+    """Return the variables that the CLI needs, without those of other tools; the user's settings
+    win."""
     mode = find_mode(profile, settings)
     kept = filter_environment(environ, (*profile.let_in, *settings.let_in))
     return {**profile.set, **kept, **mode.set, **settings.env}
