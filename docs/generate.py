@@ -1,4 +1,4 @@
-"""Rewrites the generated pages: circuits, guards, protocols, schemas and the references.
+"""Rewrite the generated pages: circuits, guards, protocols, schemas and the references.
 
 `make docs` runs it; a test keeps what is committed equal to what it would write.
 """
@@ -15,7 +15,7 @@ from docs.pages.protocols import render_pages, render_schemas
 from docs.pages.python import render_python_page
 from docs.pages.settings import render_settings_page
 from interlock.engine.circuit_file import build_circuit_schema
-from interlock.engine.draw import draw, draw_text
+from interlock.engine.draw import draw_text
 from interlock.engine.verify import verify
 from interlock.runtime.circuits import list_installed_circuits, load_bundle
 from interlock_rca.report.document import build_schema
@@ -24,7 +24,7 @@ DOCS = Path(__file__).parent
 
 
 def pages() -> dict[str, str]:
-    """Every generated file under docs/, by its path."""
+    """Return every generated file under docs/, by its path."""
     schemas = {"circuit": build_circuit_schema(), "report": build_schema()}
     found = {f"{name}.schema.json": _json(schema) for name, schema in schemas.items()}
     for name, file in list_installed_circuits().items():
@@ -46,14 +46,13 @@ def _json(value: object) -> str:
 
 
 def circuit_page(name: str, file: Path) -> str:
-    written = load_bundle(file).open()
-    worst = verify(written).worst_case
+    circuit = load_bundle(file).open()
+    worst = verify(circuit).worst_case
     return (
         f"# Circuit `{name}`\n\n"
-        "Made by `make docs` from the circuit itself.\n\n"
-        f"```mermaid\n{draw(written.circuit).strip()}\n```\n\n"
+        f"Made by `make docs` from the circuit itself; `interlock circuit draw {name}` draws it.\n"
         f"A case costs at most {worst.dispatches} dispatches.\n\n"
-        f"```\n{draw_text(written.circuit).strip()}\n```\n"
+        f"```\n{draw_text(circuit.circuit).strip()}\n```\n"
     )
 
 

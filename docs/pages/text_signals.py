@@ -148,7 +148,7 @@ a path relative to the workspace; one that leads out of it is `Malformed`.
 
 ### 11. Roles
 
-See [who may say what](#who-may-say-what).
+Each of [the signals](#the-signals) names the roles that may say it.
 
 ### 12. Strict signals
 
@@ -183,14 +183,7 @@ Three refusals in a row end the attempt; a good signal starts the count again.
 def render_text_page() -> str:
     said = [row for row in list_signals("text") if row.key != "unknown"]
     unknown = next(row for row in list_signals("text") if row.key == "unknown")
-    parts = [
-        _RULES,
-        _sentences(),
-        _overview(said),
-        _matrix(said),
-        "## The signals",
-        *map(_signal, said),
-    ]
+    parts = [_RULES, _sentences(), _overview(said), _SIGNALS, *map(_signal, said)]
     parts.append(
         f"### `unknown`\n\nNot said by anyone: what a refused message counts as. {unknown.asks}"
     )
@@ -238,46 +231,42 @@ def _overview(said: list[SignalRow]) -> str:
     return "\n".join(["## Overview\n", head, *lines])
 
 
-def _matrix(said: list[SignalRow]) -> str:
-    head = f"| signal | {' | '.join(WORKING)} |\n|---|{'---|' * len(WORKING)}"
-    lines = [
-        f"| `{row.name}` | {' | '.join(_yes(role in row.roles) for role in WORKING)} |"
-        for row in said
-    ]
-    return "\n".join(["## Who may say what\n", head, *lines])
-
-
 def _yes(fact: bool) -> str:
     return "yes" if fact else ""
+
+
+_SIGNALS: Final = """\
+## The signals
+
+A section becomes the field that its label names, in small letters with underscores: `Files Modified` is
+`files_modified`.
+"""
 
 
 def _signal(row: SignalRow) -> str:
     needs = " and ".join(" or ".join(f"`{label}`" for label in some) for some in row.requires)
     needed = f"It needs {needs}." if needs else "It is taken bare, with a note."
-    kinds = "\n".join(f"| `{s.label}` | `{s.key}` | {_kind(row, s.label)} |" for s in row.sections)
+    kinds = [f"`{section.label}` ({_kind(row, section.label)})" for section in row.sections]
+    held = f" Sections: {', '.join(kinds)}." if kinds else ""
     return f"""\
 ### `{row.name}`
 
-{row.asks} Said by: {", ".join(row.roles)}. {needed}
+{row.asks} Said by: {", ".join(row.roles)}. {needed}{held}
 
 ```
 {row.template.rstrip()}
-```
-
-| section | field | holds |
-|---|---|---|
-{kinds}"""
+```"""
 
 
 _SHAPES: Final = {
     "text": "text",
-    "list": "list of texts",
+    "list": "texts",
     "files": "list of `{file, note}`",
     "issues": "list of `{file, line, text}`",
     "checks": "list of `{name, status, environment, detail}`",
     "criteria": "list of `{text, done}`",
     "pairs": "list of `{name, text}`",
-    "names": "list of names",
+    "names": "names",
     "name": "name",
 }
 
