@@ -8,7 +8,7 @@ The forms, roles and levels come from the catalogue.
 
 from typing import Final
 
-from interlock.signals.catalogue import WORKING, SignalRow, list_signals
+from interlock.signals.catalogue import SignalRow, list_signals
 from interlock.signals.grammar import LONGEST_ID
 from interlock.signals.reading import SignalRefused
 from interlock.signals.text import read_message
