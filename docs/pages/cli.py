@@ -20,8 +20,6 @@ Made by `make docs` from the command line itself: every verb, argument and optio
 
 Every verb accepts `--help`. These options mean the same wherever a verb lists them under *Also*:
 
-| | |
-|---|---|
 """
 _SHARED_BY: Final = 4
 """The number of verbs from which on an option is explained once, at the top."""
@@ -51,7 +49,7 @@ def render_cli_page() -> str:
     shared = {
         row for row, count in counts.items() if count >= _SHARED_BY and row[0].startswith("-")
     }
-    head = _HEAD + "\n".join(f"| `{name}` | {about} |" for name, about in sorted(shared)) + "\n"
+    head = _HEAD + "".join(f"- `{name}`: {about}\n" for name, about in sorted(shared))
     parts = [head]
     for group, verbs in groups:
         parts += [f"## {group}\n", *(_render_verb(verb, shared) for verb in verbs)]
@@ -90,11 +88,11 @@ def _walk(path: str, command: Any) -> Iterator[_Verb]:
 
 
 def _render_verb(verb: _Verb, shared: set[tuple[str, str]]) -> str:
-    """Return a section: what the verb does, the options it shares, and a table of its own."""
+    """Return a section: what the verb does, the options it shares, and its own, a line each."""
     also = ", ".join(f"`{row[0].split()[0]}`" for row in verb.rows if row in shared)
-    own = [f"| `{name}` | {about} |" for name, about in verb.rows if (name, about) not in shared]
+    own = [f"- `{name}`: {about}\n" for name, about in verb.rows if (name, about) not in shared]
     text = f"### {verb.path}\n\n{verb.about}" + (f" *Also* {also}." if also else "") + "\n"
-    return text + ("\n| | |\n|---|---|\n" + "\n".join(own) + "\n" if own else "")
+    return text + ("\n" + "".join(own) if own else "")
 
 
 def _describe_parameter(parameter: Any, context: typer.Context) -> tuple[str, str] | None:
@@ -102,8 +100,8 @@ def _describe_parameter(parameter: Any, context: typer.Context) -> tuple[str, st
     if getattr(parameter, "hidden", False):
         return None
     record = parameter.get_help_record(context)
-    return (_to_cell(record[0]), _to_cell(record[1])) if record else None
+    return (_join_lines(record[0]), _join_lines(record[1])) if record else None
 
 
-def _to_cell(text: str) -> str:
-    return re.sub(r"\s+", " ", text).replace("|", "\\|").strip()
+def _join_lines(text: str) -> str:
+    return re.sub(r"\s+", " ", text).strip()
