@@ -1,4 +1,4 @@
-"""Rewrites the generated pages: circuits, guards, protocols, schemas and the references.
+"""Rewrite the generated pages: circuits, guards, protocols, schemas and the references.
 
 `make docs` runs it; a test keeps what is committed equal to what it would write.
 """
@@ -14,8 +14,8 @@ from docs.pages.mcp_tools import tools_page
 from docs.pages.protocols import render_pages, render_schemas
 from docs.pages.python import render_python_page
 from docs.pages.settings import render_settings_page
+from interlock.engine.circuit import ANY, Circuit, Step
 from interlock.engine.circuit_file import build_circuit_schema
-from interlock.engine.draw import draw, draw_text
 from interlock.engine.verify import verify
 from interlock.runtime.circuits import list_installed_circuits, load_bundle
 from interlock_rca.report.document import build_schema
@@ -24,7 +24,7 @@ DOCS = Path(__file__).parent
 
 
 def pages() -> dict[str, str]:
-    """Every generated file under docs/, by its path."""
+    """Return every generated file under docs/, by its path."""
     schemas = {"circuit": build_circuit_schema(), "report": build_schema()}
     found = {f"{name}.schema.json": _json(schema) for name, schema in schemas.items()}
     for name, file in list_installed_circuits().items():
@@ -46,15 +46,40 @@ def _json(value: object) -> str:
 
 
 def circuit_page(name: str, file: Path) -> str:
+    """Return a page with the steps of a circuit, who answers there and where each may lead."""
     written = load_bundle(file).open()
-    worst = verify(written).worst_case
+    circuit = written.circuit
+    rows = [
+        f"| {_show_step(step)} | {_show_targets(circuit, step)} |"
+        for step in circuit.steps.values()
+    ]
+    ends = [
+        f"`{end}`" + ("" if healthy else " (unhealthy)") for end, healthy in circuit.ends.items()
+    ]
+    thresholds = [f"`{key}` = {value}" for key, value in circuit.thresholds.items()]
     return (
         f"# Circuit `{name}`\n\n"
-        "Made by `make docs` from the circuit itself.\n\n"
-        f"```mermaid\n{draw(written.circuit).strip()}\n```\n\n"
-        f"A case costs at most {worst.dispatches} dispatches.\n\n"
-        f"```\n{draw_text(written.circuit).strip()}\n```\n"
+        f"Made by `make docs` from [circuit.yaml](../../{file.relative_to(DOCS.parent)}). "
+        f"`interlock circuit show {name}`\nprints every rule with its reason, "
+        f"`interlock circuit draw {name}` draws them.\n\n"
+        "| step | who answers | leads to |\n|---|---|---|\n" + "\n".join(rows) + "\n\n"
+        f"- Ends: {', '.join(ends)}.\n- Thresholds: {', '.join(thresholds)}.\n"
+        f"- A case costs at most {verify(written).worst_case.dispatches} dispatches.\n"
     )
+
+
+def _show_step(step: Step) -> str:
+    kind = ", a gate" if step.gate else ", writes outside" if step.writes else ""
+    return f"`{step.name}` | {step.role}{kind}"
+
+
+def _show_targets(circuit: Circuit, step: Step) -> str:
+    """Return where the rules of a step lead, in their order, each once with the rules' ids."""
+    targets: dict[str, list[str]] = {}
+    for rule in circuit.rules:
+        if rule.to and (step.name in rule.at or ANY in rule.at):
+            targets.setdefault(rule.to, []).append(rule.id)
+    return "; ".join(f"{to} ({', '.join(rules)})" for to, rules in targets.items())
 
 
 def main() -> None:

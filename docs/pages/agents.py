@@ -13,7 +13,7 @@ How to use them: [drive-agents.md](../howto/drive-agents.md).
 
 
 def render_agents_page() -> str:
-    """The whole page."""
+    """Return the whole page."""
     rows = "".join(_line(profile) for profile in list_profiles())
     table = (
         "| agent | program | prompt by | resumes | works in | mode by default |\n"
@@ -29,7 +29,7 @@ def _line(known: Profile) -> str:
         " or ".join(f"`{name}`" for name in known.commands),
         known.prompt,
         where if known.can_resume else "no",
-        {"own": "a folder of its own", "project": "the project"}[known.folder],
+        {"own": "its own folder", "project": "the project"}[known.folder],
         f"`{known.mode}`: {known.modes[known.mode].means}",
     )
     return f"| {' | '.join(cells)} |\n"
@@ -38,8 +38,8 @@ def _line(known: Profile) -> str:
 def _section(known: Profile) -> str:
     seen = {"run": "seen by running it", "documented": "known from its documentation"}[known.seen]
     settings = [name for name in known.options if name != "directories"]
-    modes = "".join(
-        f"- `{name}`: {mode.means}{' (skips permissions)' if mode.unsafe else ''}\n"
+    modes = "; ".join(
+        f"`{name}`: {mode.means}{' (skips permissions)' if mode.unsafe else ''}"
         for name, mode in known.modes.items()
     )
     traps = "".join(f"- {trap}\n" for trap in known.traps)
@@ -50,8 +50,8 @@ def _section(known: Profile) -> str:
         f"Its events are {seen}. Settings beside the common ones: "
         f"{', '.join(f'`{name}`' for name in settings)}.\n\n"
         f"```\n{known.commands[0]} {' '.join(known.argv)}\n{resumed}```\n\n"
-        f"Let in: {', '.join(f'`{name}`' for name in known.let_in)}.\n\n"
-        f"Permission modes:\n\n{modes}\nTraps:\n\n{traps}\n"
+        f"Variables it may see: {', '.join(f'`{name}`' for name in known.let_in)}.\n\n"
+        f"Permission modes: {modes}.\n\nTraps:\n\n{traps}\n"
         f"| when | then | why |\n|---|---|---|\n{rows}"
     )
 

@@ -36,7 +36,7 @@ _BRIEFING: Final = Briefing(
     symptoms=(BriefingSymptom("C1", "product", "linuxptp-daemon", "clock sync failure", "high"),),
 )
 _MEANINGS: Final = {
-    "dispatch_id": "rises with every asking, is never reused; echo it in the artifact",
+    "dispatch_id": "rises with every dispatch, is never reused; echo it in the artifact",
     "case_id": "the case's own name",
     "step": "the step of the circuit, e.g. `F0_RECALL`",
     "prompt_path": "absolute path of the prompt to read",
@@ -122,9 +122,9 @@ def _prompt() -> str:
 _INTRO: Final = """\
 # Files
 
-The coordinator writes `signal.json` into the case's folder. The responder reads it, reads the
-prompt, writes an artifact. The coordinator sees the artifact and goes on. Files are replaced, never
-edited in place: write to a temporary name in the same folder, then rename.
+The coordinator writes `signal.json` into the case's folder. The responder reads it, reads the prompt and writes an
+artifact. The coordinator takes the artifact and continues. Files are replaced, never edited in place: write to a
+temporary name in the same folder, then rename.
 
 | file | in the folder | written by | schema |
 |---|---|---|---|
@@ -135,25 +135,24 @@ edited in place: write to a temporary name in the same folder, then rename.
 | `budget-status.json` | of the suite | coordinator | [budget-status](schemas/budget-status.schema.json) |
 
 A case's folder is `.asterisk/calibrate/{suite}/{case}/` or `.asterisk/investigations/{suite}/{case}/`
-for root cause analysis, `.interlock/runs/{suite}/{case}/` for other circuits; the suite's folder is the
-one above it. To find work, look for `*/signal.json` under the suite's folder, again and again or with a
-watch on the folders: several cases may wait at once, and folders appear while you look. `{case}` is a
-number; the case's own name is in the file.
+for root-cause analysis, `.interlock/runs/{suite}/{case}/` for other circuits; the suite's folder is the one above it.
+`{case}` is a number; the case's own name is in the file. To find work, poll or watch `*/signal.json` under the suite's
+folder: several cases may wait at once, and folders appear while you look.
 
-All files are UTF-8 JSON with an object at the top, unless said otherwise. Fields you do not know are to
-be kept when you write a file back. Files are private to the user (mode 0600).
+All files but the briefing are UTF-8 JSON with an object at the top, private to the user (mode 0600). Keep fields you do
+not know when you write a file back.
 
 ## `signal.json`
 """
 _NEW_DISPATCH: Final = """\
-A new dispatch starts with `waiting` and a higher `dispatch_id`, after the one before it was settled;
-after `error` it is a retry. Within one dispatch a status never goes back.
+A new dispatch starts with `waiting` and a higher `dispatch_id` after the one before it is settled; after `error` it is a
+retry. Within one dispatch a status never goes back.
 """
 _WRAPPER: Final = """\
 ## The artifact
 
-Write the step's own object wrapped with the `dispatch_id` of the signal you answer. Only valid JSON:
-no Markdown around it, no comments.
+Write the step's object wrapped with the `dispatch_id` of the signal you answer, as valid JSON without Markdown or
+comments.
 """
 _PROBLEMS: Final = f"""\
 | what is found | what happens |
@@ -168,59 +167,45 @@ _PROBLEMS: Final = f"""\
 | a symbolic link, a folder, a pipe or a file that cannot be read | refused and journaled; a regular file in its place is taken |
 | too large | looked at once more after {SECOND_LOOK_AFTER:g} second, then `error` |
 
-### Limits
-
-| what | limit |
-|---|---|
-| an artifact | {MAX_ARTIFACT:,} bytes, its `data` {MAX_ANSWER:,}; at most {MAX_DEPTH} levels deep |
-| the time between two looks at an artifact that is not valid | {SECOND_LOOK_AFTER:g} second; it begins again when the file changes |
-| `signal.json` as a responder writes it | {MAX_SIGNAL:,} bytes |
-| `batch-manifest.json` | {MAX_MANIFEST:,} bytes |
-| paths | regular files in the folders named above; symbolic links are refused |
-
-`interlock conform` judges a watcher's artifacts by these same rules.
+An artifact has at most {MAX_ARTIFACT:,} bytes, its `data` {MAX_ANSWER:,}, and {MAX_DEPTH} levels; `signal.json` as a responder
+writes it {MAX_SIGNAL:,} bytes; `batch-manifest.json` {MAX_MANIFEST:,}. The second before another look begins again when the file
+changes. `interlock conform` judges a watcher's artifacts by these same rules.
 """
 _WATCHER: Final = """\
 ## A watcher, step by step
 
-1. Find `signal.json` with the status `waiting`. Read `dispatch_id`, `step`, `prompt_path`,
-   `artifact_path`, afresh for every step.
+1. Find `signal.json` with the status `waiting`. Read its fields afresh for every step.
 2. Read the prompt and do the work.
 3. Write `{"dispatch_id": N, "data": {...}}` to `artifact_path`.
 4. Wait for the next `waiting` signal with a higher `dispatch_id`, or the end of the run.
 
-If the work cannot be done, write no artifact: replace `signal.json` by a copy of itself with
-`"status": "error"`, the reason in `error`, and everything else as it was. The dispatch then fails at
-once. An error that carries another `dispatch_id` than the open one is ignored.
+If the work cannot be done, write no artifact: replace `signal.json` by a copy of itself with `"status": "error"` and the
+reason in `error`. The dispatch then fails at once. An error with another `dispatch_id` than the open one is ignored.
 
-What else a watcher meets:
-
-| what | what to do |
+| a watcher finds | it should |
 |---|---|
-| `processing`, `done` or `error` | leave it; look again |
+| `processing`, `done` or `error` | leave it and look again |
 | an artifact of an earlier dispatch at `artifact_path` | replace it; loops ask the same step more than once |
-| the coordinator restarts | nothing: an open dispatch keeps its `dispatch_id`, and an artifact written meanwhile is taken |
-| you restart | start over with every `waiting` signal whose artifact does not carry its `dispatch_id` |
+| the coordinator restarted | do nothing: an open dispatch keeps its `dispatch_id`, and an artifact written meanwhile is taken |
+| it was restarted itself | start over with every `waiting` signal whose artifact does not carry its `dispatch_id` |
 | `signal.json` is half written, vanishes or is no JSON | look again |
-| your answer was refused | the next `waiting` signal has a higher `dispatch_id`, and its prompt gives the reason |
-| several watchers on one folder | agree among yourselves; the first artifact with the right id counts, others are refused |
+| its answer was refused | answer the next `waiting` signal, which has a higher `dispatch_id` and gives the reason in its prompt |
+| other watchers on its folder | agree with them; the first artifact with the right id counts, others are refused |
 
-The form of `data` is the step's own and is told by the prompt. Do not derive the file's name from the
-step: `artifact_path` names it. The prompt's file ends with that path and the wrapper to write, for
-an agent that is given nothing else.
+The prompt says which form `data` has. `artifact_path` names the file; do not derive it from the step. The prompt's file
+ends with that path and the wrapper to write, for an agent that is given nothing else.
 """
 _BATCHES: Final = """\
 ## Batches
 
-`batch-manifest.json` in the suite's folder lists signals that wait at the same time. All signals are
-written before the manifest. Without a manifest, or with one that is `done` or `error`, work through
-single signals as above. Paths in the manifest are relative to the workspace root. The signal files and
-artifacts of a batch are exactly those of single signals.
+`batch-manifest.json` in the suite's folder lists signals that wait at the same time; all of them are written before it.
+Without a manifest, or with one that is `done` or `error`, work through single signals as above. Paths in the manifest are
+relative to the workspace root. Signals and artifacts of a batch are those of single signals.
 """
 _PARENT: Final = """\
-A batch is `done` once every signal is settled, even if some failed; it is `error` when all failed or
-the deadline passed. Failed cases come again in a later batch, within their retry limit. Artifacts
-count whether or not a responder sets `in_progress` and `claimed`.
+A batch is `done` once every signal is settled, even if some failed; it is `error` when all failed or the deadline passed.
+Failed cases come again in a later batch, within their retry limit. Artifacts count whether or not a responder sets
+`in_progress` and `claimed`.
 
 ### A parent agent, step by step
 
@@ -232,24 +217,22 @@ count whether or not a responder sets `in_progress` and `claimed`.
    set the entry and the case's `signal.json` to `error`.
 5. Repeat until no entry is `pending`. The coordinator closes the batch.
 
-The protocol is for any number of workers. Both sides write the manifest: read it afresh, change only
-`status`, `updated_at` and the entries' `status`, never step back, and rename it into place. The
-coordinator keeps your claims when it writes; a change of yours that is lost is of no harm, because
-artifacts count without it. A manifest of a run that has died is archived under another name.
+Any number of workers may take part. Both sides write the manifest: read it afresh, change only `status`, `updated_at` and
+the entries' `status`, never step back, and rename it into place. A lost change does no harm, because artifacts count
+without it. The manifest of a run that has died is archived under another name.
 """
 _BUDGET: Final = """\
 ## Budget
 
-`budget-status.json` may lie beside the manifest and counts tokens.
+`budget-status.json`, if it lies beside the manifest, counts tokens.
 """
 _SPENT: Final = """\
-Over 80 % used, take one signal at a time. With nothing remaining, stop: the coordinator dispatches
-nothing more, and the rest waits for the user. A `total_budget` of 0 means no limit.
+Over 80 %, take one signal at a time. With nothing remaining, stop: the coordinator dispatches nothing more. A
+`total_budget` of 0 means no limit.
 """
 _BRIEFINGS: Final = """\
 ## Briefing
 
-`briefing.md` is written anew before each batch and grows with what earlier batches found, up to a
-fixed size. In the investigation phase it also lists the cluster assignments. Text that comes from
-logs is put in as plain words, without markup.
+`briefing.md` is written before each batch and grows with the findings of earlier batches, up to a fixed size. In the
+investigation phase it also lists the clusters. Text from logs is put in as plain words, without markup.
 """

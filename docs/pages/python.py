@@ -79,28 +79,27 @@ def _render(name: str, thing: Any) -> str:
     if isinstance(node, ast.ClassDef):
         lines += [_doc(node), "", *_render_class(name, node)]
     elif node is not None:
-        lines += [f"```python\n{_signature(node)}\n```", "", _doc(node)]
+        lines += [f"`{_signature(node)}`", "", _doc(node)]
     else:
         lines += [f"`{_plain(thing)}`"]
     return "\n".join(lines).rstrip() + "\n"
 
 
 def _render_class(name: str, node: ast.ClassDef) -> Iterator[str]:
-    fields = _describe_fields(node)
-    if fields:
-        yield from ("| Field | Type | |", "|---|---|---|")
-        for field, (kind, about) in fields.items():
-            cell = f"`{escape_cell(kind)}`" if kind else ""
-            yield f"| `{field}` | {cell} | {escape_cell(about)} |"
-        yield ""
+    """Yield a line for each member with a text, and one for all that need none."""
+    members = [
+        (f"{field}: {kind}" if kind else field, about)
+        for field, (kind, about) in _describe_fields(node).items()
+    ]
     for method in _methods(node):
         title = name if method.name == "__init__" else f".{method.name}"
+        signature = _signature(method).replace(method.name, title, 1).removesuffix(" -> None")
         about = " ".join(_doc(method).split())
-        if _is_property(method):
-            yield f"- `{title}`: {about}"
-        else:
-            signature = _signature(method).replace(method.name, title, 1).removesuffix(" -> None")
-            yield f"- `{signature}`" + (f": {about}" if about else "")
+        members.append((title if _is_property(method) else signature, about))
+    plain = ", ".join(f"`{member}`" for member, about in members if not about)
+    if plain:
+        yield f"- {plain}"
+    yield from (f"- `{member}`: {about}" for member, about in members if about)
 
 
 def _node(thing: Any) -> ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef | None:

@@ -8,7 +8,7 @@ The forms, roles and levels come from the catalogue.
 
 from typing import Final
 
-from interlock.signals.catalogue import WORKING, SignalRow, list_signals
+from interlock.signals.catalogue import SignalRow, list_signals
 from interlock.signals.grammar import LONGEST_ID
 from interlock.signals.reading import SignalRefused
 from interlock.signals.text import read_message
@@ -16,18 +16,11 @@ from interlock.signals.text import read_message
 _RULES: Final = f"""\
 # Text signals
 
-An agent ends its last message with a signal: one line at column 0, and under it a body of labelled
-sections. A reader takes one signal, or refuses the message with a reason and a sentence that tells
-the agent what to write.
+An agent ends its last message with a signal: one line at column 0, and under it a body of labelled sections. A reader
+accepts one signal, or refuses the message with a reason and a sentence that tells the agent what to write.
 
-The bias everywhere: a word that lets work pass needs a clean message; a word that holds work back is
-taken leniently. Three groups of signals matter for that, marked in the [overview](#overview):
-
-- a **pass** lets work go on: `READY_FOR_REVIEW`, `REVIEW_PASSED`, `AUDIT_PASSED`,
-  `HEALTH_AUDIT: HEALTHY`, `REMEDIATION_COMPLETE`;
-- a **verdict** is a pass that nobody checks again: `REVIEW_PASSED`, `AUDIT_PASSED`,
-  `HEALTH_AUDIT: HEALTHY`;
-- all others hold work back, ask for something, or only inform.
+A signal that lets work pass needs a clean message; one that holds work back is read leniently. The
+[overview](#overview) marks each **pass**, which lets work go on, and each **verdict**, a pass that nobody checks again.
 
 The rules are numbered; [corpus.jsonl](corpus.jsonl) cites them as `text 1` to `text 12`.
 
@@ -40,9 +33,8 @@ A signal line is the whole line, from column 0 to its end:
 | `NAME` | those without a subject |
 | `NAME: value` | those with a subject, and `HEALTH_AUDIT` with `HEALTHY` or `UNHEALTHY` |
 
-The name is exact and upper case. Directly after it comes the colon, then at least one blank or tab,
-then the value. An id is `[A-Za-z0-9][A-Za-z0-9._/#-]*`, at most {LONGEST_ID} characters. Nothing may follow
-but blanks and tabs.
+The name is exact and upper case. Directly after it come the colon, at least one blank or tab, and the value. An id is
+`[A-Za-z0-9][A-Za-z0-9._/#-]*`, at most {LONGEST_ID} characters. Only blanks and tabs may follow.
 
 ## Rules
 
@@ -50,27 +42,24 @@ but blanks and tabs.
 
 Nothing is a signal inside
 
-- code fences of backticks or tildes, also under a list item, also unclosed: then to the end of the
-  message. Inside a fence, a fence line with an info string opens a further level and a bare one
-  closes the innermost: more is inert than in CommonMark, never less;
-- block quotes, with their lazy continuation: a line that follows a quoted paragraph without a blank
-  line belongs to it;
+- code fences of backticks or tildes, also under a list item; an unclosed one reaches to the end of the message. Inside
+  a fence, a fence line with an info string opens a further level and a bare one closes the innermost;
+- block quotes, with their lazy continuation: a line that follows a quoted paragraph without a blank line belongs to it;
 - indented code, and any other line that does not start at column 0;
-- HTML comments, and `<pre>`, `<code>`, `<think>`, `<thinking>` and `<blockquote>` elements. One that
-  opens a line and is never closed reaches to the end; in the middle of a line it is plain text.
-  Tags inside a code span are plain text;
+- HTML comments, and `<pre>`, `<code>`, `<think>`, `<thinking>` and `<blockquote>` elements. One that opens a line and is
+  never closed reaches to the end; in the middle of a line, or inside a code span, it is plain text;
 - the lines between `---DELEGATION PROMPT START---` and `---DELEGATION PROMPT END---`.
 
 All other lines are *live*.
 
 ### 2. Blocks
 
-Each live signal line opens a block that runs to the next live signal line or to the end of the
-message. Signal lines with only blank lines between them share one block.
+Each live signal line opens a block that runs to the next live signal line or to the end of the message. Signal lines
+with only blank lines between them share one block.
 
 ### 3. Which one counts
 
-Of all live signals that the role may say, those of the highest level (1 is highest) are looked at:
+Of all live signals that the role may say, those of the highest level (1 is highest) are compared:
 
 | they are | then |
 |---|---|
@@ -78,43 +67,41 @@ Of all live signals that the role may say, those of the highest level (1 is high
 | one name with two subjects | `Ambiguous` |
 | different ones, two of them in one block | `Ambiguous` |
 | different ones in several blocks, the last of them a pass | `Ambiguous` |
-| different ones in several blocks, the last of them no pass | the last one |
+| different ones in several blocks, the last of them not a pass | the last one |
 
-The winner is then checked by rules 5, 6, 10 and 12. If it fails, the message is refused: nothing
-takes its place. A pass that is said twice must satisfy rule 5 in each of its blocks; their sections
-count together. `CHECKPOINT` has the lowest level and decides nothing beside another signal.
+The winner is then checked by rules 5, 6, 10 and 12. If it fails, the message is refused; no other signal takes its
+place. A pass that is said twice must satisfy rule 5 in each of its blocks; their sections count together. `CHECKPOINT`
+has the lowest level and decides nothing beside another signal.
 
 ### 4. Words of other roles
 
-A signal the role may not say is ignored beside a legal one. After a verdict that would count, it
-makes the message `WrongRole`. Where the message has no other signal, it is `WrongRole` too.
+A signal that the role may not say is ignored beside a legal one. After a verdict that would count, or without any other
+signal, it makes the message `WrongRole`.
 
 ### 5. The body
 
-Under the signal line come labelled sections, lists, tables and fences. Prose before the first section is
-`Malformed`, with or without blank lines between: the signal line could be the beginning of a sentence,
-or the sentence could take it back.
+Under the signal line come labelled sections, lists, tables and fences. Prose before the first section is `Malformed`,
+with or without blank lines between: the sentence could take the signal back.
 
-A section is its label's line or its first paragraph, with the lists, tables, fences and indented
-lines that follow. Only the labels of that signal's form open a section. A label may be bold or a
-heading, in any case, indented by up to three blanks, with a remark in parentheses; except in a signal
-that must stand alone it may also stand in a list of its own (`- Blocker: …`). A later paragraph is a closing remark.
+A section is its label's line or its first paragraph, with the lists, tables, fences and indented lines that follow. Only
+the labels of that signal's form open a section. A label may be bold or a heading, in any case, indented by up to three
+blanks, with a remark in parentheses; except in a signal that must stand alone it may also be a list item
+(`- Blocker: …`). A later paragraph is a closing remark.
 
-Closing remarks are fine, except after a signal that must stand alone: the verdicts, and
-`REMEDIATION_COMPLETE`. Such a signal is `Malformed` when
+Closing remarks are allowed, except after a signal that must stand alone: the verdicts, and `REMEDIATION_COMPLETE`. Such a
+signal is `Malformed` when
 
-- anything stands under it that is not of its form, the fixed closing sentence included;
-- anywhere in the message a live line starts at column 0 with a signal's name and is no legal signal;
-- one of its listed results does not hold: `FAILED`, `NOT VERIFIED`, an open box and the like, in small
-  letters too;
+- anything under it is not of its form, which includes the fixed closing sentence;
+- anywhere in the message a live line starts at column 0 with a signal's name but is not a legal signal;
+- one of its listed results does not hold: `FAILED`, `NOT VERIFIED`, an open box and the like, in any case;
 - its body holds terminal colour codes.
 
 ### 6. Required sections
 
-A section whose content is still a `[placeholder]` of the form, or an empty word such as `none`, counts
-as absent. An absent required section makes the signal `Malformed`. Which ones are required stands
-with each signal below. The verification results of a signal that must stand alone need at least one item with its result.
-Signals that require nothing are taken bare, with a note.
+A section that still holds a `[placeholder]` of the form, or an empty word such as `none`, counts as absent. An absent
+required section makes the signal `Malformed`; each signal below names its required sections. The verification results of
+a signal that must stand alone need at least one item with its result. Signals that require nothing are accepted bare,
+with a note.
 
 ### 7. Reasons
 
@@ -122,17 +109,15 @@ See [refusals](#refusals).
 
 ### 8. Characters
 
-A byte order mark at the start of the message is dropped. Lines end with LF or CRLF; a lone carriage
-return, a vertical tab and the Unicode separators end no line. Only blank and tab are blanks: a no-break
-space, a zero-width character, a look-alike letter or a terminal colour code in a signal line makes it
+A byte order mark at the start of the message is dropped. Only LF and CRLF end a line. Only blank and tab are blanks: a
+no-break space, a zero-width character, a look-alike letter or a terminal colour code in a signal line makes it
 `Malformed`.
 
 ### 9. Whose message
 
-Only the last message of the agent itself counts, and only if its turn ended by itself. Tool results,
-the prompt, thinking, and the words of sub-agents are not the agent's. A session that was cut off (turn
-limit, budget, kill, error) has no last message: `Missing`. What arrives after the coordinator has
-stopped the session does not count.
+Only the agent's own last message counts, and only if its turn ended by itself. Tool results, the prompt, thinking, and
+the words of sub-agents are not the agent's. A session that was cut off (turn limit, budget, kill, error) has no last
+message: `Missing`. Text that arrives after the coordinator has stopped the session does not count.
 
 | stream | the last message is | there is none when |
 |---|---|---|
@@ -141,40 +126,38 @@ stopped the session does not count.
 
 ### 10. Subjects
 
-The id on the line must be the dispatched task, else `WrongTask`. Where the line has no subject, `Task:`
-in the body must name it, if it is there: the id alone, or followed by a title (`t1 (login)`). `Agent:`
-is only informative. An expert's answer names its request. `FILE CONFLICT` takes the rest of the line as
-a path relative to the workspace; one that leads out of it is `Malformed`.
+The id on the line must be the dispatched task, else `WrongTask`. If the line has no subject and the body has `Task:`,
+that must name it: the id alone, or followed by a title (`t1 (login)`). `Agent:` is only informative. An expert's answer
+names its request. `FILE CONFLICT` takes the rest of the line as a path relative to the workspace; one that leads out of
+it is `Malformed`.
 
 ### 11. Roles
 
-See [who may say what](#who-may-say-what).
+Each of [the signals](#the-signals) names the roles that may say it.
 
 ### 12. Strict signals
 
-With strict signals, the block of the signal that counts must carry the dispatch's nonce: as a line
-`Dispatch: NONCE` in the body, or at the end of the signal line as `NONCE`, `[NONCE]` or
-`[dispatch NONCE]`. Without it the answer is `Stale`. Another nonce is `Stale` also where none is asked
-for. `FILE CONFLICT` carries it in the body only.
+With strict signals, the block of the signal that counts must carry the dispatch's nonce: as a line `Dispatch: NONCE` in
+the body, or at the end of the signal line as `NONCE`, `[NONCE]` or `[dispatch NONCE]`. Without it the answer is `Stale`;
+another nonce is always `Stale`. `FILE CONFLICT` carries it in the body only.
 
 ## Refusals
 
-Where several reasons apply, the first of this list is given.
+If several reasons apply, the first of this list is given.
 
 | reason | when |
 |---|---|
 | `Stale` | the answer does not carry this dispatch's nonce, or carries another |
 | `WrongRole` | only signals of other roles, or one of them after a verdict |
-| `Ambiguous` | it cannot be told which signal is meant |
+| `Ambiguous` | several signals could be meant |
 | `WrongTask` | the signal names another task than the one that was dispatched |
-| `Malformed` | a line starts with a known name and is no legal signal; or the body is not as it must be |
+| `Malformed` | a line starts with a known name but is not a legal signal; or the body breaks a rule |
 | `Unknown` | no known name anywhere, but a live line at column 0 of one upper-case name with an underscore, bare or with a colon; or a live `SAGE_SIGNAL:` line |
 | `Missing` | everything else |
 
-A line *starts with a known name* also when markup, bullets, quote, diff or comment marks, table bars,
-signs or blanks stand before it, and when it only looks like the name: in another case, with hyphens or
-blanks for underscores, with letters of other scripts or invisible characters in it. `Malformed` is also
-given for such a line in inert text: the agent meant it and is told how to write it.
+A line *starts with a known name* also after markup, bullets, quote, diff or comment marks, table bars, signs or blanks,
+and when it only looks like the name: in another case, with hyphens or blanks for underscores, with letters of other
+scripts or invisible characters in it. Such a line in inert text is `Malformed` too: the agent meant it.
 
 Three refusals in a row end the attempt; a good signal starts the count again.
 """
@@ -183,14 +166,7 @@ Three refusals in a row end the attempt; a good signal starts the count again.
 def render_text_page() -> str:
     said = [row for row in list_signals("text") if row.key != "unknown"]
     unknown = next(row for row in list_signals("text") if row.key == "unknown")
-    parts = [
-        _RULES,
-        _sentences(),
-        _overview(said),
-        _matrix(said),
-        "## The signals",
-        *map(_signal, said),
-    ]
+    parts = [_RULES, _sentences(), _overview(said), _SIGNALS, *map(_signal, said)]
     parts.append(
         f"### `unknown`\n\nNot said by anyone: what a refused message counts as. {unknown.asks}"
     )
@@ -223,8 +199,8 @@ def _sentences() -> str:
 
 
 _SENTENCES: Final = """\
-The sentence of a refusal goes back to the agent as it is. These are said to the developer of the task
-`t1`, the first under strict signals with the nonce `n1`.
+The agent gets the sentence of a refusal as it stands. These examples are for the developer of the task `t1`; the first
+has strict signals with the nonce `n1`.
 """
 
 
@@ -238,46 +214,42 @@ def _overview(said: list[SignalRow]) -> str:
     return "\n".join(["## Overview\n", head, *lines])
 
 
-def _matrix(said: list[SignalRow]) -> str:
-    head = f"| signal | {' | '.join(WORKING)} |\n|---|{'---|' * len(WORKING)}"
-    lines = [
-        f"| `{row.name}` | {' | '.join(_yes(role in row.roles) for role in WORKING)} |"
-        for row in said
-    ]
-    return "\n".join(["## Who may say what\n", head, *lines])
-
-
 def _yes(fact: bool) -> str:
     return "yes" if fact else ""
 
 
+_SIGNALS: Final = """\
+## The signals
+
+A section becomes the field that its label names, in small letters with underscores: `Files Modified` is
+`files_modified`.
+"""
+
+
 def _signal(row: SignalRow) -> str:
     needs = " and ".join(" or ".join(f"`{label}`" for label in some) for some in row.requires)
-    needed = f"It needs {needs}." if needs else "It is taken bare, with a note."
-    kinds = "\n".join(f"| `{s.label}` | `{s.key}` | {_kind(row, s.label)} |" for s in row.sections)
+    needed = f"It needs {needs}." if needs else "It is accepted bare, with a note."
+    kinds = [f"`{section.label}` ({_kind(row, section.label)})" for section in row.sections]
+    held = f" Sections: {', '.join(kinds)}." if kinds else ""
     return f"""\
 ### `{row.name}`
 
-{row.asks} Said by: {", ".join(row.roles)}. {needed}
+{row.asks} Said by: {", ".join(row.roles)}. {needed}{held}
 
 ```
 {row.template.rstrip()}
-```
-
-| section | field | holds |
-|---|---|---|
-{kinds}"""
+```"""
 
 
 _SHAPES: Final = {
     "text": "text",
-    "list": "list of texts",
+    "list": "texts",
     "files": "list of `{file, note}`",
     "issues": "list of `{file, line, text}`",
     "checks": "list of `{name, status, environment, detail}`",
     "criteria": "list of `{text, done}`",
     "pairs": "list of `{name, text}`",
-    "names": "list of names",
+    "names": "names",
     "name": "name",
 }
 
