@@ -46,15 +46,16 @@ def test_an_answer_is_given_in_the_name_of_the_token(asked: World) -> None:
     ada = make_token(asked, "ada", "read,answer")
     with served(asked, "--host", "0.0.0.0") as server:
         five, six = call(server, "/inbox", **ada).json()["questions"]
-        assert (five["question_id"], five["options"]) == ("5", ["approve", "revise", "reject"])
+        asking = five["question"]
+        assert (asking["question_id"], asking["options"]) == (5, ["approve", "revise", "reject"])
         answer = {"decision": "approve", "version": five["version"], "note": SCRIPT, "by": "eve"}
         saved = call(server, "/inbox/5/answer", answer, **ada)
-        assert (saved.status_code, saved.json()["by"]) == (201, "ada")
+        assert (saved.status_code, saved.json()["question_id"]) == (201, 5)
         again = call(server, "/inbox/5/answer", answer, **ada)
         assert again.status_code == 409
         assert again.json()["error"].startswith("question 5 is answered already by ada;")
         stale = call(server, "/inbox/6/answer", answer, **ada)
-        assert (stale.status_code, "not as you saw it" in stale.json()["error"]) == (409, True)
+        assert (stale.status_code, "is not the one you saw" in stale.json()["error"]) == (409, True)
         wrong = call(server, "/inbox/6/answer", {"decision": "x", "version": six["version"]}, **ada)
         assert (wrong.status_code, "nothing was saved" in wrong.json()["error"]) == (409, True)
         none = call(server, "/inbox/99/answer", answer, **ada)
@@ -225,21 +226,20 @@ def test_everything_that_pages_show(tmp_path: Path) -> None:
         assert [each["run_id"] for each in runs["runs"]] == [1]
         assert (runs["runs"][0]["status"], runs["next_before"]) == ("unhealthy", 0)
         run = call(server, "/runs/1").json()
-        assert (run["run"]["ends"], run["run"]["tokens"]) == ({"kept": 2, "dropped": 2}, 10)
-        assert [each["role"] for each in run["roles"]] == ["scout"]
+        assert (run["run"]["ends"], run["run"]["cost"]["tokens"]) == ({"kept": 2, "dropped": 2}, 10)
+        assert [*run["roles"]] == ["scout"]
         cases = call(server, "/runs/1/cases?sort=name&descending=true&limit=3").json()
-        assert ([each["case_id"] for each in cases["cases"]], cases["total"]) == (
+        assert ([each["row"]["case_id"] for each in cases["cases"]], cases["total"]) == (
             ["D", "C", "B"],
             4,
         )
         kept = call(server, "/runs/1/cases?place=kept&q=a").json()["cases"]
-        assert [each["case_id"] for each in kept] == ["A"]
-        number = cases["cases"][1]["case_no"]
+        assert [each["row"]["case_id"] for each in kept] == ["A"]
+        number = cases["cases"][1]["row"]["case_no"]
         life = call(server, f"/runs/1/cases/{number}").json()
-        assert [turn["decision"]["rule"] for turn in life["timeline"]] == ["look-again", "unsure"]
-        assert life["timeline"][0]["decision"]["passed"] == [
-            {"rule": "sure", "why": "not confidence >= sure"}
-        ]
+        decisions = [each["decision"] for each in life["dispatches"]]
+        assert [each["rule"] for each in decisions] == ["look-again", "unsure"]
+        assert decisions[0]["passed"] == [["sure", "false"]]
         changed = call(server, "/runs/1/replay", {"set": {"sure": 0.55}}).json()["cases"]
         assert {each["case_id"]: each["end_after"] for each in changed} == {
             "B": "kept",
@@ -249,7 +249,7 @@ def test_everything_that_pages_show(tmp_path: Path) -> None:
         assert (odd.status_code, "has no threshold" in odd.json()["error"]) == (409, True)
         assert call(server, "/costs/today").json()["tokens"] == 10
         circuit = call(server, "/circuits/triage").json()
-        assert (circuit["sound"], circuit["worst_case"]) == (True, 2)
+        assert (circuit["sound"], circuit["report"]["worst_case"]["dispatches"]) == (True, 2)
         agents = call(server, "/agents").json()
         assert [each["agent"] for each in agents["records"]] == ["script:scout.yaml"]
         assert agents["asked"] == []

@@ -8,6 +8,7 @@ Each error is an object with one sentence. What can be asked is described by Ope
 import math
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
 from typing import Any, Final
 
 import msgspec
@@ -18,10 +19,14 @@ from litestar.exceptions import HTTPException, ValidationException
 from litestar.handlers import BaseRouteHandler
 from litestar.openapi.config import OpenAPIConfig
 from litestar.openapi.plugins import JsonRenderPlugin
-from litestar.openapi.spec import Components, SecurityScheme
+from litestar.openapi.spec import Components, Schema, SecurityScheme
+from litestar.openapi.spec.enums import OpenAPIType
+from litestar.plugins import OpenAPISchemaPlugin
+from litestar.typing import FieldDefinition
 
 from interlock.api.project import Project
 from interlock.api.records import make_absolute
+from interlock.carriers.pull.messages import TOOLS
 from interlock.carriers.pull.tools import PullTools
 from interlock.system.errors import (
     CircuitError,
@@ -98,8 +103,11 @@ def build_api(
         },
         openapi_config=_describe_api(needs_token=needs_token),
         logging_config=None,
+        plugins=[_KernelTypes()],
         request_max_body_size=None,  # the door counts bytes, and knows which path takes how many
     )
+
+    _forbid_unknown_fields(app)
 
     @asynccontextmanager
     async def lifespan() -> AsyncIterator[None]:
@@ -120,6 +128,29 @@ def build_api(
             yield
 
     return MountedApp(API_PATH, _limit(app, RateLimiter(rate)), lifespan)
+
+
+class _KernelTypes(OpenAPISchemaPlugin):
+    """Describes the types of our records that Litestar takes for others: paths, and records that
+    msgspec writes as lists."""
+
+    def is_plugin_supported_field(self, field_definition: FieldDefinition) -> bool:
+        kind = field_definition.annotation
+        config = getattr(kind, "__struct_config__", None)
+        return kind is Path or bool(config and config.array_like)
+
+    def to_openapi_schema(self, field_definition: FieldDefinition, schema_creator: Any) -> Schema:
+        if field_definition.annotation is Path:
+            return Schema(type=OpenAPIType.STRING)
+        names = ", ".join(field_definition.annotation.__struct_fields__)
+        return Schema(type=OpenAPIType.ARRAY, items=Schema(), description=f"[{names}]")
+
+
+def _forbid_unknown_fields(app: Litestar) -> None:
+    """Describe the calls of agents as they are decoded: fields of other names are refused."""
+    schemas = app.openapi_schema.components.schemas or {}
+    for name in {tool.arguments.__name__ for tool in TOOLS} & {*schemas}:
+        schemas[name].additional_properties = False
 
 
 def _describe_api(*, needs_token: bool) -> OpenAPIConfig:

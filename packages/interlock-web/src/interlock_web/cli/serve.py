@@ -1,15 +1,11 @@
-"""The verbs that serve: `serve`, the window for people and MCP for agents over HTTP, until told to
-stop; and `mcp`, which an agent's client starts, so that the agent pulls its work over stdin and
-stdout.
-"""
+"""The verb serve: pages for people, the HTTP API, and MCP for agents, until a signal stops it."""
 
 import os
-import secrets
 import stat
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -21,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from interlock.api.project import Project
-    from interlock.carriers.pull.tools import PullTools
     from interlock_web.access import AccessRules
     from interlock_web.sections import Section
 
@@ -79,6 +74,7 @@ def serve(
 
     import asyncio
 
+    from interlock.api.pull import open_pull_tools
     from interlock_web.build import build_server
     from interlock_web.sections import find_sections, tell_left_out
     from interlock_web.server import format_address, open_socket, serve_until_signal
@@ -91,7 +87,7 @@ def serve(
     listening = open_socket(host, port)
     server = build_server(
         project,
-        _open_tools(project, since=lambda: time.time() - _RECENT_SECONDS),
+        open_pull_tools(project, since=lambda: time.time() - _RECENT_SECONDS),
         sections,
         left_out,
         rate,
@@ -178,58 +174,3 @@ def _read_token(path: Path) -> str:
     if not text:
         raise SourceError(f"the token file {path} is empty")
     return text
-
-
-@app.command()
-def mcp(
-    role: Annotated[
-        list[str] | None,
-        typer.Option("--role", metavar="ROLE", help="Take only work of this role; repeatable."),
-    ] = None,
-    db: Db = None,
-    json: Json = False,
-) -> None:
-    """Let an agent pull its work. An MCP server over stdin and stdout, started by its client.
-
-    With --json it serves nothing and prints the tools it has.
-    """
-    from interlock.carriers.pull.messages import list_tool_specs
-
-    if json:
-        echo_json({"tools": list_tool_specs()})
-        return
-    from importlib.util import find_spec
-
-    if find_spec("mcp") is None:
-        raise SourceError("this needs the MCP SDK: pip install 'interlock[mcp]'")
-    import asyncio
-
-    from interlock.carriers.pull.server import serve_stdio
-
-    started_at = time.time()
-    tools = _open_tools(
-        open_project(db),
-        roles=tuple(role or ()),
-        client=secrets.token_hex(8),
-        since=lambda: started_at,
-    )
-
-    async def work() -> None:
-        try:
-            await serve_stdio(tools)
-        finally:
-            await tools.close()
-
-    asyncio.run(work())
-
-
-def _open_tools(project: "Project", **more: Any) -> "PullTools":
-    """Return the tools of agents, which also find the runs of calibrations."""
-    from functools import partial
-
-    from interlock.api.pull import open_pull_tools
-    from interlock.api.records import make_absolute, state_folder
-    from interlock_calibrate.campaign import find_database
-
-    folder = state_folder(make_absolute(project.db))
-    return open_pull_tools(project, partial(find_database, folder), **more)

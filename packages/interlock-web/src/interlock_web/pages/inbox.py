@@ -17,7 +17,7 @@ from interlock.api.browse import CaseOverview, find_case
 from interlock.api.inbox import AnswerRequest, find_user, give_answer
 from interlock.api.project import Project
 from interlock.api.waiting import InboxEntry, assign_keys, list_entries
-from interlock.system.errors import NotFoundError, SourceError, StateError
+from interlock.system.errors import NotFoundError, SourceError
 from interlock.system.strict_json import Problem, read_json
 from interlock_web.app import Window
 from interlock_web.callers import find_caller
@@ -93,12 +93,6 @@ def take_answer(
 ) -> Response[Any]:
     """Save an answer; a sentence says why, where it cannot be."""
     window.forms.check(request, data.mark)
-    entry = _find_entry(window.project, question)
-    if data.version != entry.question.version:
-        raise StateError(
-            f"question {question} is not the one you saw: it was asked anew or changed; "
-            "read it again. Nothing was saved"
-        )
     if len(data.note) > _LONGEST_NOTE:
         raise SourceError(f"the comment may have at most {_LONGEST_NOTE:,} characters")
     caller = find_caller(request).name
@@ -109,7 +103,8 @@ def take_answer(
         fields=parse_fields(data.fields),
         by=caller or data.by.strip()[:_LONGEST_NAME],
         user=caller or find_user(),
-        family={"yes": True, "no": False}.get(data.family) if entry.also else None,
+        family={"yes": True, "no": False}.get(data.family),
+        version=data.version or "none",
     )
     if not given.decision:
         raise SourceError("say what you decide; nothing was saved")

@@ -75,6 +75,8 @@ class AnswerRequest(msgspec.Struct, frozen=True):
     """The user who gives it."""
     family: bool | None
     """True if it is for the whole family; None leaves that to the circuit."""
+    version: str = ""
+    """The version of the question that the answerer saw; empty if nobody compares it."""
 
     @property
     def question_id(self) -> int:
@@ -171,11 +173,12 @@ def _answer_query(
     """Save the reply to an agent's query; the agent gets it when it asks again."""
     mail, number = open_queries(path), given.question
     with open_reader(path) as connection:
-        found = [each for each in list_questions(connection, path) if each.question_id == number]
+        found = [each for each in _list_queries(connection, path) if each.question_id == number]
     if not found and find_reply(mail, number):
         _refuse_query(path, given, at)
     if not found:
         raise NotFoundError(f"question {number} is not open; 'interlock inbox' lists them")
+    _check_version(found[0], given)
     check_may_answer(settings, found[0].kind, given.by, given.user)
     options = found[0].options
     if options and given.decision not in options:
@@ -205,9 +208,7 @@ def prepare_answer(
 ) -> PreparedAnswer | LateAnswer:
     """Check an answer and return it, or the refusal of one that is late; SourceError or StateError
     if it cannot be one."""
-    found = [
-        each for each in list_open_questions(connection) if each.question_id == given.question_id
-    ]
+    found = list_open_questions(connection, given.question_id)
     if found:
         return _answer_gate(connection, settings, given, found[0], at)
     inquiry = find_inquiry(connection, given.question_id)
@@ -226,6 +227,7 @@ def _answer_gate(
     run = find_run(connection, question.run_id)
     circuit, config = load_circuit(run), msgspec.convert(run.options, RunConfig)
     application, step = find_application(circuit.name), circuit.steps[question.step]
+    _check_version(_describe_gate(question, step), given)
     _refuse_others(question, config.agents)
     check_may_answer(settings, step.name, given.by, given.user)
     data = shape_answer(step, given.decision, given.message, given.fields)
@@ -261,6 +263,7 @@ def _answer_inquiry(
         return LateAnswer(
             inquiry.run_id, data, f"question {given.question_id} was settled{by} at {when}"
         )
+    _check_version(_describe_inquiry(inquiry), given)
     if given.decision not in (RAISE, STOP):
         raise SourceError(f"answer raise or stop, not {given.decision!r}; nothing was saved")
     if given.decision == RAISE and not given.fields:
@@ -280,7 +283,7 @@ def _answer_late(connection: Connection, given: AnswerRequest) -> LateAnswer:
     if found.signal == "timeout":
         how = "ran out of time"
     when = f" at {format_time(found.settled_at)}" if found.settled_at else ""
-    anew = found.now_asked in {each.question_id for each in list_open_questions(connection)}
+    anew = found.now_asked and list_open_questions(connection, found.now_asked)
     then = f"; {found.case_id} is asked anew: question {found.now_asked}" if anew else ""
     data = {"decision": given.decision, **given.fields}
     sentence = f"question {given.question_id} {how}{when}{then}"
@@ -324,6 +327,15 @@ def _set_field(data: dict[str, Any], name: str, value: Any, step: Step) -> None:
         data.setdefault(outer, {})[inner] = value
     else:
         data[name] = value
+
+
+def _check_version(question: "Question", given: AnswerRequest) -> None:
+    """Raise StateError if the answerer saw another version of the question."""
+    if given.version and given.version != question.version:
+        raise StateError(
+            f"question {question.question_id} is not the one you saw: it was asked anew or "
+            "changed; read it again. Nothing was saved"
+        )
 
 
 def check_may_answer(settings: Settings, step: str, by: str, user: str) -> None:
@@ -456,7 +468,7 @@ def list_questions(connection: Connection, path: DatabaseAddress) -> list[Questi
     """Return the open questions of all runs, oldest first."""
     found = [
         *_list_gates(connection),
-        *_list_inquiries(connection),
+        *map(_describe_inquiry, list_open_inquiries(connection)),
         *_list_queries(connection, path),
     ]
     answered = list_answered(open_answers(path))
@@ -471,20 +483,21 @@ def _list_gates(connection: Connection) -> list[Question]:
     circuits = {
         run_id: _load_circuit(connection, run_id) for run_id in {each.run_id for each in found}
     }
-    return [
-        Question(
-            question_id=each.question_id,
-            kind=GATE,
-            run_id=each.run_id,
-            case_id=each.case_id,
-            step=each.step,
-            asked_at=each.asked_at,
-            prompt=each.prompt,
-            options=_list_choices(_find_step(circuits[each.run_id], each.step)),
-            due_at=_find_deadline(_find_step(circuits[each.run_id], each.step), each.asked_at),
-        )
-        for each in found
-    ]
+    return [_describe_gate(each, _find_step(circuits[each.run_id], each.step)) for each in found]
+
+
+def _describe_gate(gate: OpenGate, step: Step | None) -> Question:
+    return Question(
+        question_id=gate.question_id,
+        kind=GATE,
+        run_id=gate.run_id,
+        case_id=gate.case_id,
+        step=gate.step,
+        asked_at=gate.asked_at,
+        prompt=gate.prompt,
+        options=_list_choices(step),
+        due_at=_find_deadline(step, gate.asked_at),
+    )
 
 
 def _load_circuit(connection: Connection, run_id: int) -> Circuit | None:
@@ -508,20 +521,17 @@ def _list_choices(step: Step | None) -> tuple[str, ...]:
     return (*map(str, words), *(each for each in step.signals if each != ARTIFACT))
 
 
-def _list_inquiries(connection: Connection) -> list[Question]:
-    return [
-        Question(
-            question_id=each.question_id,
-            kind=each.kind,
-            run_id=each.run_id,
-            case_id="",
-            step=each.kind,
-            asked_at=each.asked_at,
-            prompt=each.about,
-            options=(RAISE, STOP),
-        )
-        for each in list_open_inquiries(connection)
-    ]
+def _describe_inquiry(inquiry: OpenInquiry) -> Question:
+    return Question(
+        question_id=inquiry.question_id,
+        kind=inquiry.kind,
+        run_id=inquiry.run_id,
+        case_id="",
+        step=inquiry.kind,
+        asked_at=inquiry.asked_at,
+        prompt=inquiry.about,
+        options=(RAISE, STOP),
+    )
 
 
 def _list_queries(connection: Connection, path: DatabaseAddress) -> list[Question]:

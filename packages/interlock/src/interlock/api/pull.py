@@ -1,11 +1,15 @@
-"""The tools of agents that pull their work from the runs of a project."""
+"""The tools of agents that pull their work from the runs of a project.
 
-from collections.abc import Callable
-from typing import Any
+The entry-point group `interlock.stores` names functions that take a project's state folder and the
+number of a run, and return the database of a run that has one of its own, or None.
+"""
+
+from importlib import metadata
+from typing import Any, Final
 
 from interlock.api.inspect import report_run
 from interlock.api.project import Project
-from interlock.api.records import make_absolute
+from interlock.api.records import make_absolute, state_folder
 from interlock.carriers.pull.messages import RunReport
 from interlock.carriers.pull.offers import OfferTable
 from interlock.carriers.pull.tools import PullTools
@@ -18,33 +22,30 @@ from interlock.system.errors import StoreError
 
 _LONGEST_REPORT = 200_000
 
-FindStore = Callable[[int], DatabaseAddress | None]
-"""Return the database of a run that has one of its own."""
+GROUP: Final = "interlock.stores"
 
 
-def open_pull_tools(
-    project: Project, find_store: FindStore | None = None, **more: Any
-) -> PullTools:
+def open_pull_tools(project: Project, **more: Any) -> PullTools:
     """Return the tools for a project; `more` is what `PullTools` takes."""
     path = make_absolute(project.db)
     queries = open_query_broker(path, project.settings.inbox)
-    return PullTools(OfferTable(path), queries, RunStatusReader(path, find_store), **more)
+    return PullTools(OfferTable(path), queries, RunStatusReader(path), **more)
 
 
 class RunStatusReader:
     """Reads the database anew each time: runs come and go while an agent's client stays open."""
 
-    def __init__(
-        self,
-        path: DatabaseAddress,
-        find_store: FindStore | None = None,
-    ) -> None:
+    def __init__(self, path: DatabaseAddress) -> None:
         self._path = path
-        self._find_store = find_store
+        self._finders = [entry.load() for entry in metadata.entry_points(group=GROUP)]
 
     def _find_database(self, run_id: int | None) -> DatabaseAddress:
-        own = self._find_store(run_id or 0) if self._find_store else None
-        return own or self._path
+        folder = state_folder(self._path)
+        for find in self._finders:
+            found: DatabaseAddress | None = find(folder, run_id or 0)
+            if found is not None:
+                return found
+        return self._path
 
     def read_status(self, run_id: int | None) -> dict[str, Any]:
         begin = "begin one with 'interlock run … --dispatch mcp', and ask again"

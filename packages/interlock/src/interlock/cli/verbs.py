@@ -73,7 +73,7 @@ _OWN = {
         "List agent CLIs: installed or not, version known or not.",
         "interlock.cli.agents",
     ),
-    "mcp": Verb("Agents", "Let an agent pull its work.", "interlock_web.cli.serve"),
+    "mcp": Verb("Agents", "Let an agent pull its work.", "interlock.cli.mcp"),
     "respond": Verb(
         "Agents",
         "Answer signals that wait in files, with any command.",

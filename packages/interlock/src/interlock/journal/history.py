@@ -65,6 +65,11 @@ _QUESTION = (
     " left join journal j on j.case_no = q.case_no and j.dispatch_id = q.question_id"
     " where q.question_id = ?"
 )
+_OPEN_GATES = (
+    "select d.dispatch_id, c.run_id, c.case_id, d.step, d.at, d.prompt from dispatches d"
+    " join questions q on q.question_id = d.dispatch_id"
+    " join cases c on c.dispatch_id = d.dispatch_id where q.answered_at is null"
+)
 MOST_NAMED: Final = 500
 """Numbers in one statement, which databases limit."""
 _decode_names = msgspec.json.Decoder(tuple[str, ...]).decode
@@ -354,13 +359,13 @@ def _read_refusal(raw: RawConnection, row: tuple[Any, ...], *, texts: bool) -> R
     return RefusalRecord(at, reason, sentence, text, *place)
 
 
-def list_open_questions(connection: Connection) -> list[OpenGate]:
-    """Return every waiting gate in every run, oldest first."""
+def list_open_questions(connection: Connection, only: int | None = None) -> list[OpenGate]:
+    """Return every gate that waits, in every run, oldest first; with `only`, that one."""
+    if only is not None and not is_row_id(only):
+        return []
+    one = "" if only is None else " and d.dispatch_id = ?"
     rows = connection.raw.execute(
-        "select d.dispatch_id, c.run_id, c.case_id, d.step, d.at, d.prompt from dispatches d"
-        " join questions q on q.question_id = d.dispatch_id"
-        " join cases c on c.dispatch_id = d.dispatch_id"
-        " where q.answered_at is null order by d.dispatch_id"
+        _OPEN_GATES + one + " order by d.dispatch_id", () if only is None else (only,)
     )
     return [
         OpenGate(

@@ -25,6 +25,7 @@ from interlock.journal import sqlite
 from interlock.journal.address import DatabaseAddress, beside
 from interlock.journal.connection import Connection, RawConnection, transaction
 from interlock.journal.database import explain_errors, write_beside
+from interlock.journal.server import load_driver
 from interlock.system.files import make_private_folder, write_file
 from interlock.system.locks import lock_owner, take_lock
 
@@ -541,9 +542,7 @@ class OfferTable:
             # An offer that a power cut takes away is made again when the run goes on.
             connection.raw.execute("pragma synchronous=normal")
             return connection
-        from interlock_cluster import postgres
-
-        return self._opened.enter_context(postgres.connect(self.db, "rw"))
+        return self._opened.enter_context(load_driver().connect(self.db, "rw"))
 
     def _disconnect(self) -> None:
         self._connection = None

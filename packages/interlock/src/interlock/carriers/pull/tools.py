@@ -73,11 +73,11 @@ class PullTools:
         self._run_id: int | None = None
         """The newest run that has handed out work."""
         self._tools: dict[str, Callable[[Any, str], Awaitable[msgspec.Struct]]] = {
-            "interlock_next": self._next,
-            "interlock_submit": self._submit,
-            "interlock_signal": self._signal,
-            "interlock_ask": self._ask,
-            "interlock_status": self._status,
+            "interlock_next": self.take_next,
+            "interlock_submit": self.submit,
+            "interlock_signal": self.signal,
+            "interlock_ask": self.ask,
+            "interlock_status": self.read_status,
             "interlock_report": self._report,
         }
 
@@ -133,7 +133,9 @@ class PullTools:
 
     # Take.
 
-    async def _next(self, call: messages.NextCall, client: str) -> msgspec.Struct:
+    async def take_next(
+        self, call: messages.NextCall, client: str = ""
+    ) -> messages.WorkItem | messages.NoWork:
         """Wait for work that is offered. When none came in time, give what the agent itself holds:
         it may have lost it. Not before: several agents may share a connection."""
         until = time.monotonic() + max(0.0, min(call.wait, messages.MAX_WAIT))
@@ -195,11 +197,13 @@ class PullTools:
 
     # Submit.
 
-    async def _submit(self, call: messages.SubmitCall, _client: str) -> messages.SubmitResult:
+    async def submit(self, call: messages.SubmitCall, _client: str = "") -> messages.SubmitResult:
+        """Hand an answer in and return the run's verdict on it."""
         content = msgspec.json.encode(call.answer)
         return await self._hand_in(Submission(call.dispatch_id, call.lease, content))
 
-    async def _signal(self, call: messages.SignalCall, _client: str) -> messages.SubmitResult:
+    async def signal(self, call: messages.SignalCall, _client: str = "") -> messages.SubmitResult:
+        """Give a signal in the place of an answer; `crash` and `release` are always legal."""
         number, token = call.dispatch_id, call.lease
         if call.signal == messages.GIVE_UP:
             reason = str(call.data.get("reason", "")) or "the worker gave it up"
@@ -240,7 +244,8 @@ class PullTools:
 
     # The rest.
 
-    async def _ask(self, call: messages.AskCall, client: str) -> QueryStatus:
+    async def ask(self, call: messages.AskCall, client: str = "") -> QueryStatus:
+        """Ask a person about a dispatch that is held, or poll an earlier question."""
         if call.question_id:
             return self._queries.poll(call.question_id)
         sessions = self._list_sessions()
@@ -262,7 +267,8 @@ class PullTools:
         )
         return self._queries.ask(ask, call.question, call.options, now)
 
-    async def _status(self, call: messages.StatusCall, client: str) -> messages.RunStatus:
+    async def read_status(self, call: messages.StatusCall, client: str = "") -> messages.RunStatus:
+        """Renew a lease, and return how the run stands."""
         sessions, now = self._list_sessions(), time.time()
         if not sessions:
             status = await self._read_status()
