@@ -107,25 +107,11 @@ def worker(
     their dispatches to workers: 'interlock run … --agent developer=worker'. SIGTERM takes nothing
     new and lets agents finish; a second one gives back at once what is under way.
     """
-    from interlock_cluster.telemetry import WorkerObserver
-    from interlock_cluster.worker_process import Worker
+    from interlock_cluster.worker_process import Worker, WorkerOptions
 
     start_observing(log, metrics)
-    project = open_project(db)
-    roles = _parse_roles(role)
-    name = name or socket.gethostname()
-    observer = WorkerObserver(echo_note, roles, name, slots)
-    made = Worker(
-        project,
-        roles,
-        observer.report,
-        name=name,
-        slots=slots,
-        labels=label or (),
-        lease=lease,
-        grace=grace,
-        ended=observer.end,
-    )
+    options = WorkerOptions(name, slots, label or (), lease, grace)
+    made = Worker(open_project(db), _parse_roles(role), echo_note, options)
     who = made.identity
     done = made.run()
     echo_note(f"worker {who.name} has stopped")
