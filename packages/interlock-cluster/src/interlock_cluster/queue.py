@@ -12,9 +12,11 @@ from contextlib import contextmanager
 from functools import cache
 from importlib import metadata
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 
+from interlock.api.workers import HeldDetails, WorkerStatus
 from interlock.journal.connection import RawConnection
 from interlock.system.errors import StoreError
 from interlock_cluster.postgres import PostgresConnection, run_on_server
@@ -36,6 +38,7 @@ _SILENCE = 30.0
 """Seconds of silence after which a worker that never described itself is dead."""
 _TAKE_SECONDS = 10.0
 """Seconds in which a worker takes the dispatch of a job that it has fetched."""
+T = TypeVar("T")
 _LABEL = re.compile(r"interlock (\d+), procrastinate ([\w.]+)")
 
 
@@ -70,14 +73,6 @@ class LostOffer(msgspec.Struct, frozen=True):
     worker: str
 
 
-class QueueSweep(msgspec.Struct, frozen=True):
-    """The lost and the overdue offers of a run."""
-
-    lost: tuple[LostOffer, ...] = ()
-    overdue: tuple[tuple[int, float], ...] = ()
-    """Dispatches that were not answered in time, with their time in seconds."""
-
-
 class WorkerIdentity(msgspec.Struct, frozen=True):
     """A worker's description of itself."""
 
@@ -92,18 +87,6 @@ class WorkerIdentity(msgspec.Struct, frozen=True):
     """The words that name the agent of each role."""
     labels: tuple[str, ...]
     slots: int
-    lease: float
-
-
-class WorkerRow(msgspec.Struct, frozen=True):
-    """A worker's row. Times are the database's own."""
-
-    about: str
-    state: str
-    held: str
-    started_at: float
-    silent: float
-    """Seconds since its last heartbeat."""
     lease: float
 
 
@@ -314,8 +297,8 @@ def withdraw_offers(
 
 def sweep_offers(
     server: PostgresConnection, run_ids: Sequence[int], queues: Sequence[str]
-) -> QueueSweep:
-    """Offer again what a silent worker holds, and find what is overdue."""
+) -> list[LostOffer]:
+    """Offer again what a silent worker holds."""
     whose = (list(run_ids), list(queues))
     found = server.execute(qualify(server, _LOST), (*whose, _SILENCE, _TAKE_SECONDS)).fetchall()
     if found:
@@ -323,10 +306,15 @@ def sweep_offers(
         jobs = [row[3] for row in found if row[3] is not None]
         server.execute(qualify(server, _RETRY), (jobs,))
         _defer_jobs(server, [(row[0], *row[4:]) for row in found if row[3] is None])
-    overdue = server.execute(qualify(server, _OVERDUE), whose).fetchall()
-    return QueueSweep(
-        tuple(LostOffer(*row[:3]) for row in found), tuple((row[0], row[1]) for row in overdue)
-    )
+    return [LostOffer(*row[:3]) for row in found]
+
+
+def list_overdue(
+    server: PostgresConnection, run_ids: Sequence[int], queues: Sequence[str]
+) -> list[tuple[int, float]]:
+    """Return the dispatches that were not answered in time, with their time in seconds."""
+    rows = server.execute(qualify(server, _OVERDUE), (list(run_ids), list(queues)))
+    return [(number, seconds) for number, seconds in rows]
 
 
 _OVER: dict[str, tuple[float, ...]] = {
@@ -404,15 +392,40 @@ def count_offers(server: PostgresConnection) -> dict[tuple[str, str], int]:
     return {(name, state): count for name, state, count in rows}
 
 
-def list_workers(server: PostgresConnection) -> list[WorkerRow]:
+def list_workers(server: PostgresConnection) -> list[WorkerStatus]:
     """Return all known workers, including those that died a while ago."""
     query = (
         "select w.about::text, w.state, w.held, w.started_at,"
-        " extract(epoch from clock_timestamp() - p.last_heartbeat)::float, w.lease"
+        " extract(epoch from clock_timestamp() - p.last_heartbeat)::float"
         " from {q}.workers w join {q}.procrastinate_workers p on p.id = w.worker"
         " order by w.about->>'name', w.started_at"
     )
-    return [WorkerRow(*row) for row in server.execute(qualify(server, query))]
+    return [
+        WorkerStatus(
+            who.worker_id,
+            who.name,
+            who.host,
+            who.pid,
+            who.version,
+            "dead" if silent > who.lease else state,
+            dict(who.agents),
+            who.labels,
+            who.slots,
+            started_at,
+            round(max(0.0, silent), 1),
+            _decode(held, tuple[HeldDetails, ...]) or (),
+        )
+        for about, state, held, started_at, silent in server.execute(qualify(server, query))
+        if (who := _decode(about, WorkerIdentity)) is not None
+    ]
+
+
+def _decode(text: str, type_: type[T]) -> T | None:
+    """Return a worker's description of itself; None for nonsense, which hides no other worker."""
+    try:
+        return msgspec.json.decode(text, type=type_)
+    except msgspec.DecodeError:
+        return None
 
 
 def _defer_jobs(server: PostgresConnection, rows: Sequence[Sequence[int | str]]) -> None:

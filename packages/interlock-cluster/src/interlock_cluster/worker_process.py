@@ -10,12 +10,12 @@ import uuid
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 
 from interlock.api.project import Project
-from interlock.api.workers import HeldDetails, WorkerStatus
+from interlock.api.workers import WorkerStatus
 from interlock.carriers.background import CrashReporter
 from interlock.carriers.contract import Carrier
 from interlock.carriers.registry import (
@@ -36,8 +36,8 @@ from interlock.runtime.settings import open_query_broker
 from interlock.system.clock import SystemClock
 from interlock.system.errors import UsageError
 from interlock.version import __version__
-from interlock_cluster.queue import WorkerIdentity, describe_queue
-from interlock_cluster.queue import list_workers as read_workers
+from interlock_cluster.postgres import open_driver
+from interlock_cluster.queue import WorkerIdentity, describe_queue, list_workers
 from interlock_cluster.telemetry import WorkerObserver
 from interlock_cluster.worker.checkout import CheckoutStore
 from interlock_cluster.worker.host import WorkerHost
@@ -46,7 +46,6 @@ LEASE = 15.0
 """Seconds without a heartbeat after which a worker's dispatches go to others."""
 GRACE = 600.0
 """Seconds for agents to finish after SIGTERM."""
-T = TypeVar("T")
 _NOT_ON_WORKERS = (*FILE_CARRIERS, MCP, "worker")
 
 
@@ -140,40 +139,12 @@ class Worker:
 
 def read_worker_statuses(address: PostgresAddress) -> list[WorkerStatus]:
     """Return the workers that the database knows."""
-    from interlock_cluster.postgres import open_driver
-
     with explain_errors(address):
         server = open_driver(address, "ro")
         try:
-            rows = read_workers(server) if describe_queue(server) else []
+            return list_workers(server) if describe_queue(server) else []
         finally:
             server.close()
-    return [
-        WorkerStatus(
-            who.worker_id,
-            who.name,
-            who.host,
-            who.pid,
-            who.version,
-            "dead" if each.silent > each.lease else each.state,
-            dict(who.agents),
-            who.labels,
-            who.slots,
-            each.started_at,
-            round(max(0.0, each.silent), 1),
-            _decode(each.held, tuple[HeldDetails, ...]) or (),
-        )
-        for each in rows
-        if (who := _decode(each.about, WorkerIdentity)) is not None
-    ]
-
-
-def _decode(text: str, type_: type[T]) -> T | None:
-    """Return a worker's description of itself; None for nonsense, which hides no other worker."""
-    try:
-        return msgspec.json.decode(text, type=type_)
-    except msgspec.DecodeError:
-        return None
 
 
 def _check_words(roles: Mapping[str, str], labels: Sequence[str]) -> None:

@@ -50,8 +50,8 @@ class _News(msgspec.Struct):
 
     replies: list[QueuedReply] = []
     slots: dict[str, int] = {}
-    lost: tuple[LostOffer, ...] = ()
-    overdue: tuple[tuple[int, float], ...] = ()
+    lost: list[LostOffer] = []
+    overdue: list[tuple[int, float]] = []
     missing: set[int] = set()
     limited_for: float = 0.0
 
@@ -79,8 +79,8 @@ class _Exchange(msgspec.Struct, frozen=True):
         if self.offers:
             queue.insert_offers(server, self.offers)
         if self.run_ids:
-            swept = queue.sweep_offers(server, self.run_ids, self.queues)
-            news.lost, news.overdue = swept.lost, swept.overdue
+            news.lost = queue.sweep_offers(server, self.run_ids, self.queues)
+            news.overdue = queue.list_overdue(server, self.run_ids, self.queues)
         if self.withdrawn:
             me = describe_self()
             queue.withdraw_offers(server, self.withdrawn, me.pid, me.host)

@@ -1,5 +1,4 @@
-"""The queue's database from a coordinator's event loop: a thread with a connection, and one that
-listens.
+"""A coordinator's ways to the database: a thread with a connection, and threads that listen.
 
 A server that hangs keeps only the thread waiting, never the clocks of agents.
 """
@@ -54,6 +53,30 @@ class DatabaseThread:
             self._server.close()
 
 
+def listen(
+    address: PostgresAddress, channel: str, wake: Callable[[], None], over: threading.Event
+) -> None:
+    """Call `wake` in a thread at each notification, and now and then, until `over` is set. Behind a
+    pooler nothing can be heard, so nothing is called."""
+
+    def hear() -> None:
+        while not over.is_set():
+            try:
+                server = open_driver(address)
+                if server.is_pooled:
+                    server.close()
+                    return
+                for _ in server.listen(channel, _LISTEN_SECONDS):
+                    if over.is_set():
+                        break
+                    wake()
+                server.close()
+            except (StoreError, *ERRORS):
+                over.wait(_LISTEN_SECONDS)
+
+    threading.Thread(target=hear, name=f"listen-{channel}", daemon=True).start()
+
+
 class ReplyListener:
     """Wakes all carriers that wait for replies of a database's workers, over one connection per
     process. They also look now and then, so a missed notification costs only time."""
@@ -65,7 +88,7 @@ class ReplyListener:
         self._address = address
         self._wake: dict[object, tuple[asyncio.AbstractEventLoop, Callable[[], None]]] = {}
         self._over = threading.Event()
-        threading.Thread(target=self._hear, name="interlock-replies", daemon=True).start()
+        listen(address, CHANNEL, self._wake_all, self._over)
 
     @classmethod
     def add(cls, address: PostgresAddress, wake: Callable[[], None]) -> Callable[[], None]:
@@ -85,21 +108,6 @@ class ReplyListener:
                     found._over.set()
 
         return remove
-
-    def _hear(self) -> None:
-        while not self._over.is_set():
-            try:
-                server = open_driver(self._address)
-                if server.is_pooled:
-                    server.close()
-                    return
-                for _ in server.listen(CHANNEL, _LISTEN_SECONDS):
-                    if self._over.is_set():
-                        break
-                    self._wake_all()
-                server.close()
-            except (StoreError, *ERRORS):
-                self._over.wait(_LISTEN_SECONDS)
 
     def _wake_all(self) -> None:
         with self._lock:
