@@ -133,10 +133,14 @@ class WorkerHost:
         if self._worker is not None:
             self._worker.stop()  # type: ignore[no-untyped-call]
         if self._stops > 1:
-            if self._connector is not None:
-                self._connector.give_up()
             for held in self._held.values():
                 held.task.cancel()
+        self._give_up_if_over()
+
+    def _give_up_if_over(self) -> None:
+        """Wait for no server any more once this worker is stopped and holds nothing."""
+        if self._connector is not None and self._stops and (self._stops > 1 or not self._held):
+            self._connector.give_up()
 
     async def run(self) -> None:
         """Work until stopped; raise StoreError if the queue cannot be used."""
@@ -300,6 +304,7 @@ class WorkerHost:
         finally:
             if self._held.get(dispatch_id) is held:
                 del self._held[dispatch_id]
+            self._give_up_if_over()
 
     async def _ask_agent(self, held: HeldDispatch, tries: int) -> Reply:
         """Return the agent's reply, with its work pushed if it works on files of a repository."""
@@ -307,7 +312,14 @@ class WorkerHost:
         store = self._checkouts
         carrier = self._agents[held.ask.role]
         try:
-            ask, tree = await asyncio.to_thread(store.prepare, held.ask, held.fence)
+            preparing = asyncio.ensure_future(
+                asyncio.to_thread(store.prepare, held.ask, held.fence)
+            )
+            try:
+                ask, tree = await asyncio.shield(preparing)
+            except asyncio.CancelledError:
+                preparing.add_done_callback(_release_tree)
+                raise
             carrier.send([ask])
             reply = await held.answered
             carrier.settle(ask.dispatch_id)
@@ -408,3 +420,11 @@ class WorkerHost:
             seconds=round(time.monotonic() - held.since, 3),
             busy=len(self._held),
         )
+
+
+def _release_tree(prepared: "asyncio.Future[tuple[Ask, WorkTree | None]]") -> None:
+    """Release a tree that was made for a dispatch that is no longer this worker's."""
+    if not prepared.cancelled() and prepared.exception() is None:
+        _, tree = prepared.result()
+        if tree is not None:
+            tree.release()
