@@ -57,7 +57,7 @@ create trigger note_replied after insert on interlock_queue.replies
 create trigger note_offered after insert on interlock_queue.offers
   for each row execute function note('offered');
 create trigger note_taken after update on interlock_queue.offers for each row
-  when (new.state = 'taken' and old.state <> 'taken') execute function note('taken');
+  when (new.fence <> old.fence) execute function note('taken');
 """
 SPAN = """
 select extract(epoch from pg_xact_commit_timestamp(b.xmin) - pg_xact_commit_timestamp(a.xmin))
@@ -315,8 +315,9 @@ def measure_waiting(database: Database) -> dict[str, float]:
 def wait_for_workers(database: Database, count: int) -> None:
     """Until so many workers are there that live."""
     query = (
-        "select count(*) from interlock_queue.workers"
-        " where seen_at + lease >= extract(epoch from clock_timestamp())"
+        "select count(*) from interlock_queue.workers w"
+        " join interlock_queue.procrastinate_workers p on p.id = w.worker"
+        " where p.last_heartbeat >= clock_timestamp() - w.lease * interval '1 s'"
     )
     limit = time.monotonic() + PATIENCE_S
     while database.ask(query)[0][0] != count:

@@ -112,8 +112,8 @@ ANALYSIS_TARGETS = (
 POSTGRES_TARGETS = (
     Target("64 in flight: steps/s, of plain psycopg", "pg-many", RATE, "≥", 0.5, against="plain"),
     Target("64 in flight: steps/s, of DBOS", "pg-many", RATE, "≥", 5, against="dbos"),
-    Target("dispatches answered by workers", "pg-workers", "dispatches_per_s", "≥", 500, "/s"),
-    Target("from offer to worker: p50", "pg-latency", "pick_up_p50_ms", "<", 30, "ms"),
+    Target("dispatches answered by workers", "pg-workers", "dispatches_per_s", "≥", 100, "/s"),
+    Target("from offer to worker: p50", "pg-latency", "pick_up_p50_ms", "<", 100, "ms"),
     Target("from reply to decision: p50", "pg-latency", "decide_p50_ms", "<", 20, "ms"),
     Target("take-over after SIGKILL", "pg-take-over", "take_over_s", "<", 10, "s"),
     Target("1 to 4 workers, agents of 0.5 s", "pg-scaling", "speed_up", "≥", 3.6),

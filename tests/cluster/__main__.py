@@ -218,7 +218,7 @@ def describe(outcome: Outcome) -> str:
         f"{outcome.runs} runs, {len(history.decided)} decisions of {len(history.dispatched)} asked",
         f"runs were taken {len(history.taken)} times, one of them {most} times",
         (
-            f"workers were offered {len(history.offered)} and gave {len(history.replied)} replies;"
+            f"workers took {len(history.offered)} dispatches, gave {len(history.replied)} replies;"
             f" {history.late} came too late"
         ),
         f"answers refused: {refused or 'none'}",

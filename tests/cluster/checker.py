@@ -97,12 +97,12 @@ create table if not exists witness_offers (
 );
 create or replace function witness_offer() returns trigger language plpgsql as $$
 begin
-  if tg_op = 'INSERT' or new.fence is distinct from old.fence then
+  if new.fence is distinct from old.fence then
     insert into public.witness_offers (dispatch_id, fence) values (new.dispatch_id, new.fence);
   end if;
   return new;
 end $$;
-create or replace trigger witness_offer after insert or update on interlock_queue.offers
+create or replace trigger witness_offer after update on interlock_queue.offers
   for each row execute function witness_offer();
 
 create table if not exists witness_replies (
@@ -166,7 +166,7 @@ class Stranger(NamedTuple):
 
 
 class Offered(NamedTuple):
-    """A dispatch that was offered to workers."""
+    """A dispatch that a worker has taken."""
 
     dispatch_id: int
     fence: int
@@ -199,7 +199,7 @@ class History(msgspec.Struct, frozen=True):
     """What the audit of the database found: a row that is not the fold of the journal, mostly."""
     refusals: Mapping[str, int] = {}
     offered: tuple[Offered, ...] = ()
-    """Each fence under which a dispatch was offered to workers, in order."""
+    """Each fence under which a worker has taken a dispatch, in order."""
     replied: tuple[Replied, ...] = ()
     """What workers handed in and was taken for a reply, in order."""
     late: int = 0

@@ -1,4 +1,4 @@
-"""What `interlock doctor` checks of a server: its durability, and the queue of work."""
+"""Checks of `interlock doctor`: a server's durability, and the work queue."""
 
 from collections.abc import Iterator
 
@@ -40,7 +40,7 @@ def _check_server(address: PostgresAddress) -> Iterator[DoctorCheck]:
 
 
 def _check_queue(address: PostgresAddress) -> Iterator[DoctorCheck]:
-    """Yield whether workers could use the queue in the database with what is installed."""
+    """Yield whether the database's queue fits the installed versions."""
     try:
         installed = queue.find_procrastinate()
     except InterlockError as error:

@@ -1,4 +1,4 @@
-"""The verbs for many machines: coordinator, worker and workers, init-db, and db with its parts."""
+"""The verbs for many machines: coordinator, worker, workers, init-db, and db."""
 
 import signal
 import socket
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 @app.command()
 def coordinator(
     name: Annotated[
-        str, typer.Option("--name", help="What others see at work; default the host's name.")
+        str, typer.Option("--name", help="Name shown to others; default the host's name.")
     ] = "",
     runs: Annotated[
         int, typer.Option("--runs", min=1, max=64, help="Runs to work on at the same time.")
@@ -67,7 +67,7 @@ Lease = Annotated[
         min=1,
         max=600,
         metavar="SECONDS",
-        help="Silence after which others get what this worker holds.",
+        help="Silence after which this worker's dispatches are offered again.",
     ),
 ]
 Grace = Annotated[
@@ -92,7 +92,7 @@ def worker(
         typer.Option("--label", help="Also take what is for this label; may be repeated."),
     ] = None,
     name: Annotated[
-        str, typer.Option("--name", help="What others see at work; default the host's name.")
+        str, typer.Option("--name", help="Name shown to others; default the host's name.")
     ] = "",
     lease: Lease = 15.0,
     grace: Grace = 600.0,
@@ -104,28 +104,14 @@ def worker(
     """Answer dispatches of some roles with agents of this host, until stopped.
 
     Needs a PostgreSQL database. Runs whose agent for a role is 'worker', or 'worker:LABEL', offer
-    their dispatches to workers: 'interlock run … --agent developer=worker'. SIGTERM takes nothing
-    new and lets agents finish; a second one gives back at once what is under way.
+    their dispatches to workers: 'interlock run … --agent developer=worker'. After SIGTERM the
+    worker takes nothing new and lets agents finish; after a second one it gives everything back.
     """
-    from interlock_cluster.telemetry import WorkerObserver
-    from interlock_cluster.worker_process import Worker
+    from interlock_cluster.worker_process import Worker, WorkerOptions
 
     start_observing(log, metrics)
-    project = open_project(db)
-    roles = _parse_roles(role)
-    name = name or socket.gethostname()
-    observer = WorkerObserver(echo_note, roles, name, slots)
-    made = Worker(
-        project,
-        roles,
-        observer.report,
-        name=name,
-        slots=slots,
-        labels=label or (),
-        lease=lease,
-        grace=grace,
-        ended=observer.end,
-    )
+    options = WorkerOptions(name, slots, label or (), lease, grace)
+    made = Worker(open_project(db), _parse_roles(role), echo_note, options)
     who = made.identity
     done = made.run()
     echo_note(f"worker {who.name} has stopped")
@@ -147,9 +133,9 @@ def _parse_roles(words: list[str]) -> dict[str, str]:
 
 @app.command()
 def workers(db: Db = None, json: Json = False) -> None:
-    """List the workers of the database, and what each does.
+    """List the workers of the database, and the dispatches of each.
 
-    One that has not been heard for the time of its lease is dead, and shown for a while.
+    A worker that is silent for longer than its lease is dead, and still listed for a while.
     """
     from interlock.api.workers import list_workers
     from interlock_cluster.worker_process import describe_since, to_dict
@@ -235,9 +221,9 @@ def move(
     target: Annotated[str, typer.Argument(metavar="TO", help="A file, or postgresql://…")],
     json: Json = False,
 ) -> None:
-    """Carry a whole journal over to another database, and seal the old one.
+    """Copy a whole journal to another database, and seal the old one.
 
-    Everything is compared before the old one is sealed. Run it again if it was interrupted.
+    Both are compared before the old one is sealed. Run it again if it was interrupted.
     """
     from interlock_cluster.machines import move_database
 

@@ -1,17 +1,14 @@
 """A coordinator: a process that takes runs of a PostgreSQL database that nobody works on.
 
-It claims what is due (a run whose coordinator died or handed it over, one that got an answer, one
-whose rate limit is over) and works on several at once, each in a thread of its own. Polling is the
-truth; a connection that listens only makes it quicker, and is left out behind a pooler. A run that
-cannot be begun here, because an agent is not installed, is left to others for a while. Asked to
-stop, it gives all its runs back at once.
+It claims due runs (the coordinator died or handed the run over, an answer came, a rate limit is
+over) and works on several at once, each in its own thread. It finds them by polling; listening only
+makes that quicker. A run that cannot begin here, because an agent is not installed, is left to
+others for a while. Asked to stop, it gives all its runs back at once.
 """
 
 import random
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 from interlock.api.project import Project
 from interlock.api.run import RunWork
@@ -26,16 +23,16 @@ from interlock.journal.ownership import CHANNEL, Ownership, StaleEpochError, cla
 from interlock.runtime.telemetry import show_queue
 from interlock.system.errors import InterlockError, NoRightsError, StoreError, UsageError
 from interlock_cluster.worker.carrier import refuse_late
+from interlock_cluster.worker.database import listen
 
 POLL = 1.0
 """Seconds between looks for runs, give or take a third: coordinators do not look in step."""
 _LEFT_ALONE = 30.0
-"""Seconds for which a run is left to others that could not be begun here."""
+"""Seconds for which a run that could not begin here is left to others."""
 _LEFT_BRIEFLY = 3.0
-"""The same where the database failed, which is nobody's fault here."""
-_LISTEN_SECONDS = 5.0
+"""The same after a failure of the database."""
 _JOURNAL_LATE = 5.0
-"""Seconds between looks for replies that came when nobody worked on their run any more."""
+"""Seconds between looks for late replies to runs that nobody works on."""
 
 
 class Coordinator:
@@ -65,11 +62,11 @@ class Coordinator:
         self._awake.set()
 
     def run(self) -> int:
-        """Work until `stop` is called; how many runs were taken. A server that cannot be reached is
-        waited for; NoRightsError if this user may not use the database."""
+        """Work until `stop` is called, and return how many runs were taken. Wait for a server that
+        cannot be reached; raise NoRightsError if this user may not use the database."""
+        listen(self._address, CHANNEL, self._awake.set, self._stopping)
         try:
-            with self._listen():
-                self._claim_until_stopped()
+            self._claim_until_stopped()
         finally:
             for work in self._works.values():
                 work.stop(now=True, hand_over=True)
@@ -97,7 +94,7 @@ class Coordinator:
             self._awake.clear()
 
     def _claim_runs(self) -> None:
-        """Take what is due, as long as there is room."""
+        """Take due runs, as long as there is room."""
         self._collect()
         now = time.monotonic()
         if now >= self._late_due:
@@ -138,7 +135,7 @@ class Coordinator:
         )
 
     def _collect(self) -> None:
-        """Say how the works that are over came out."""
+        """Report the results of finished work."""
         for run_id, work in list(self._works.items()):
             if not work.is_over:
                 continue
@@ -158,41 +155,9 @@ class Coordinator:
         word = "handed over" if result.status == "running" else result.status
         self._report(f"run {result.run_id}: {word}", event=word, run_id=result.run_id)
 
-    @contextmanager
-    def _listen(self) -> Iterator[None]:
-        """Be woken when a run is given back, begun or answered, where that can be heard."""
-        over = threading.Event()
-        thread = threading.Thread(
-            target=self._hear, args=(over,), name="interlock-listen", daemon=True
-        )
-        thread.start()
-        try:
-            yield
-        finally:
-            over.set()
-            self._awake.set()
-
-    def _hear(self, over: threading.Event) -> None:
-        from interlock_cluster.postgres import open_driver
-
-        while not over.is_set():
-            try:
-                server = open_driver(self._address)
-                if server.is_pooled:
-                    server.close()
-                    return
-                for _ in server.listen(CHANNEL, _LISTEN_SECONDS):
-                    if over.is_set():
-                        break
-                    self._awake.set()
-                server.close()
-            except (StoreError, *ERRORS):
-                over.wait(_LISTEN_SECONDS)
-
 
 def journal_late_replies(connection: Connection) -> int:
-    """Journal as refused what workers replied too late, when their run was over or at rest; how
-    many replies that were."""
+    """Journal as refused the late replies to runs that nobody works on; return their number."""
     from interlock_cluster import queue
     from interlock_cluster.postgres import server_connection
 

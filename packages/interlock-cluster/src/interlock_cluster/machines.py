@@ -1,4 +1,4 @@
-"""Databases of a project beyond opening them: made with roles, moved to another place."""
+"""Make a project's database with its roles, and move it to another place."""
 
 from collections.abc import Callable
 
@@ -16,7 +16,8 @@ from interlock_cluster.move import Moved
 
 
 def initialize_database(project: Project, *, roles: bool) -> list[str]:
-    """Make the database, or bring it up to date; with `roles`, those of a server too."""
+    """Make the database, or bring it up to date, with a server's roles if `roles` is set; return
+    the roles."""
     with open_writer(project.db) as connection:
         if not isinstance(project.db, PostgresAddress):
             if roles:
@@ -40,7 +41,7 @@ def initialize_database(project: Project, *, roles: bool) -> list[str]:
 def move_database(
     project: Project, source: str, target: str, report: Callable[[str], None]
 ) -> Moved:
-    """Carry a whole journal over, compare both, and seal the source. Safe to run again."""
+    """Copy a whole journal, compare both databases, and seal the source. Safe to run again."""
     here, there = (parse_address(each, project.path) for each in (source, target))
     if not has_database(here):
         raise StateError(f"there is no journal in {here} to move")

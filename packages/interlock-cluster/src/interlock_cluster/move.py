@@ -1,8 +1,8 @@
 """Carry a journal from one database to another, row by row, and compare what arrived.
 
 The target is marked as being moved to until all is there, so that nobody works on half a journal;
-begun again, the copy continues where it was. Rows that are only added to are copied once, all
-others as they are now. At the end the source is marked as moved, so that nobody can go on with it
+begun again, the copy continues where it was. Rows that never change are copied once, all
+others as they are now. At the end the source is marked as moved, so that nobody goes on with it
 by mistake.
 """
 

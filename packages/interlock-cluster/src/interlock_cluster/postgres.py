@@ -1,8 +1,8 @@
-"""PostgreSQL's own side of the journal: connections, transactions, sequences, error messages.
+"""PostgreSQL's side of the journal: connections, transactions, sequences, error messages.
 
-The twin of `sqlite.py`. Every connection works without a state of its session, so that a pooler may
-give each transaction to another backend: no session locks, no settings outside a transaction, and
-no prepared statements where a pooler is noticed. psycopg is loaded when an address asks for it.
+The twin of `sqlite.py`. No connection keeps state in its session, so a pooler may give each
+transaction to another backend: no session locks, no settings outside a transaction, no prepared
+statements behind a pooler. psycopg is loaded when an address needs it.
 """
 
 import logging
@@ -76,7 +76,7 @@ _PARAMETERS = {
     "keepalives_count": "3",
     "tcp_user_timeout": "15000",
 }
-"""A server that went away without a word is noticed. What the address says goes before."""
+"""Parameters that notice a server that vanished. Those of the address take precedence."""
 _NO_RIGHTS = "42501"
 _ADVICE_BY_STATE = {
     "28": "the server does not let this user in: check the user, its password (PGPASSFILE or "
@@ -119,7 +119,7 @@ _ADVICE_BY_WORD = {
     "terminat": _ADVICE_BY_STATE["08"],
     "lost": _ADVICE_BY_STATE["08"],
 }
-"""The same for connections that fail, where there is no SQLSTATE: by a word in the message."""
+"""Advice for connections that fail without an SQLSTATE, by a word in the message."""
 
 
 class ServerFacts(msgspec.Struct, frozen=True):
@@ -134,8 +134,8 @@ class ServerFacts(msgspec.Struct, frozen=True):
 
 
 class PostgresConnection:
-    """psycopg's connection, speaking as the journal does: `?` marks, explicit transactions,
-    errors that are known without the driver."""
+    """A psycopg connection in the journal's terms: `?` marks, explicit transactions, and errors
+    that are known without the driver."""
 
     def __init__(
         self, address: PostgresAddress, driver: "psycopg.Connection[Any]", facts: ServerFacts
@@ -146,7 +146,7 @@ class PostgresConnection:
         self.is_pooled = driver.info.backend_pid != facts.backend
         """A pooler gives out backend numbers of its own; it may change backends at each commit."""
         self.notes: dict[str, str] = {}
-        """What was found out about the database over this connection, to ask only once."""
+        """Facts about the database that are asked only once."""
         flush = facts.synchronous_commit in ("off", "local")
         self._begin = f"{_BEGIN}; {_FLUSH}" if flush else _BEGIN
 
@@ -155,8 +155,8 @@ class PostgresConnection:
         return self.driver.info.transaction_status.value != 0
 
     def begin(self) -> None:
-        """Begin; what is committed is on the server's disk, whatever its default is. A process
-        that is stopped in between does not keep others waiting for its locks."""
+        """Begin a transaction whose commit is flushed to disk, whatever the server's default. The
+        server ends it if this process stands still, so that others do not wait for its locks."""
         with _translate_errors():
             self.driver.execute(self._begin, prepare=False)
 
@@ -171,8 +171,8 @@ class PostgresConnection:
             return cursor
 
     def write_many(self, statements: Iterable[tuple[str, Sequence[Sequence[Any]]]]) -> None:
-        """All of them in one conversation with the server, without waiting for each answer. What a
-        turn writes most of is one statement for all rows: the server then plans and starts once."""
+        """Write all rows in one pipeline. The hot statements of a turn become one statement for all
+        rows, which the server plans once."""
         with _translate_errors(), self.driver.pipeline():
             for sql, rows in statements:
                 together = _TOGETHER.get(sql)
@@ -196,7 +196,7 @@ class PostgresConnection:
             self.driver.commit()
 
     def rollback(self) -> None:
-        """Nothing of the transaction remains; where the server is gone, it has seen to that."""
+        """Roll back; a server that is gone has done so itself."""
         with suppress(ServerError), _translate_errors():
             self.driver.rollback()
 
@@ -205,7 +205,7 @@ class PostgresConnection:
         self.execute("select pg_advisory_xact_lock(hashtextextended(?, 0))", (name,))
 
     def listen(self, channel: str, seconds: float) -> Iterator[None]:
-        """Once at the beginning, then whenever something is said there, and now and then."""
+        """Yield once at the beginning, then at each notification, and every `seconds`."""
         with _translate_errors():
             self.driver.execute(f"listen {channel}")
             yield
@@ -224,7 +224,7 @@ def _translate(sql: str) -> str:
 
 
 def _clean(row: Sequence[Any]) -> Sequence[Any]:
-    """PostgreSQL keeps no NUL in a text; a program's output may hold some."""
+    """Replace NUL in texts, which PostgreSQL cannot keep and a program's output may hold."""
     if any(isinstance(each, str) and "\0" in each for each in row):
         return [each.replace("\0", "\ufffd") if isinstance(each, str) else each for each in row]
     return row
@@ -264,8 +264,8 @@ def open_driver(address: PostgresAddress, mode: str = "rw") -> PostgresConnectio
 
 
 def build_conninfo(address: PostgresAddress, options: str = "") -> str:
-    """Return the parameters for libpq: the address, our own where it has none, and more `options`
-    for the server."""
+    """Return libpq's parameters: those of the address, ours for the rest, and `options` for the
+    server."""
     psycopg = _import_psycopg()
     url, _ = _take_option(address.url, "prepare_threshold")
     given = psycopg.conninfo.conninfo_to_dict(url)
@@ -309,7 +309,7 @@ def _make_number_loader() -> Any:
     from psycopg.adapt import Loader
 
     class NumberLoader(Loader):
-        """A sum of whole numbers is a whole number, as in SQLite."""
+        """Loads a sum of whole numbers as a whole number, as SQLite does."""
 
         def load(self, data: Any) -> int | float:
             text = bytes(data).decode()
@@ -450,7 +450,7 @@ def lacks_rights(error: Exception) -> bool:
 
 
 def explain_error(address: PostgresAddress, error: Exception) -> str:
-    """Return the driver's error, in words that say what to do."""
+    """Return the driver's error with advice."""
     cause = getattr(error, "orig", error)
     problem = " ".join(str(cause).split())
     state = getattr(cause, "sqlstate", None) or ""

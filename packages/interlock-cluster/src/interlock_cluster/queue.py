@@ -1,43 +1,44 @@
-"""The work queue on PostgreSQL: what coordinators offer to workers, and what workers make of it.
+"""The work queue on PostgreSQL: the side of coordinators, and its schema.
 
-It lies in a schema of its own, with procrastinate's tables: its jobs only carry a dispatch's number
-and fence to a worker and wake it up. What counts are our rows. Each time a dispatch is offered its
-fence rises; the worker that takes it is told a token, and only the reply with the token of the
-newest fence is accepted. Everything here is passing: a coordinator offers again what is missing.
-
-Plain functions over one connection, for coordinators; what workers do is in `queue_worker.py`.
+A dispatch for workers is a job of procrastinate, which fetches it, watches its worker and retries
+it. Our row beside it holds the fence: each time a worker takes the dispatch its fence rises, and
+only the reply with the token of the newest fence is accepted (`queue.sql`). Nothing here must be
+kept: a coordinator offers again what is missing.
 """
 
 import re
-import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 import msgspec
 
+from interlock.api.workers import HeldDetails, WorkerStatus
 from interlock.journal.connection import RawConnection
 from interlock.system.errors import StoreError
 from interlock_cluster.postgres import PostgresConnection, run_on_server
 from interlock_cluster.roles import grant_queue
 
-VERSION = 2
-"""Of `queue.sql`. A schema of another version is made anew: nothing in it must be kept."""
+VERSION = 3
+"""The version of `queue.sql`. A schema of another version is made anew."""
 CHANNEL = "interlock_replies"
-"""Where coordinators hear that a worker has come, has gone, or has replied."""
+"""The channel that tells coordinators of new workers and replies."""
 TASK = "interlock.dispatch"
-"""What procrastinate calls a dispatch."""
+"""The name of procrastinate's task."""
 MOST_LOSSES = 5
-"""Workers that may be lost over one dispatch before it is taken for what kills them."""
-_PRUNE_WORKERS = 900.0
-"""Seconds after which a worker that is dead is forgotten."""
+"""Workers that may be lost over one dispatch before it counts as crashed."""
+KEEP_WORKERS = 900.0
+"""Seconds for which a dead worker is still listed."""
 _KEEP_SETTLED = 3600.0
-"""Seconds for which a late reply is still known for what it is."""
-_JOB_LOST = 5.0
-"""Seconds after which an offer whose job is gone gets another."""
+"""Seconds for which a late reply can still be told from one to an unknown dispatch."""
+_SILENCE = 30.0
+"""Seconds of silence after which a worker that never described itself is dead."""
+_TAKE_SECONDS = 10.0
+"""Seconds in which a worker takes the dispatch of a job that it has fetched."""
+T = TypeVar("T")
 _LABEL = re.compile(r"interlock (\d+), procrastinate ([\w.]+)")
 
 
@@ -47,66 +48,45 @@ class Offer(msgspec.Struct, frozen=True):
     dispatch_id: int
     run_id: int
     case_no: int
-    case_id: str
-    step: str
-    role: str
     queue: str
     ask: bytes
     timeout: float | None = None
 
 
 class QueuedReply(msgspec.Struct, frozen=True):
-    """What a worker answered; with a `problem` it is too late, or not its to give."""
+    """A worker's reply; one with a `problem` was refused."""
 
     dispatch_id: int
     fence: int
     problem: str
-    worker: str
     account: str
     is_limited: bool
-    """Whether it met a rate limit, of that account if it has one."""
+    """Whether the agent met a rate limit, of that account if it has one."""
     body: bytes
 
 
 class LostOffer(msgspec.Struct, frozen=True):
-    """A dispatch whose worker died, was cut off, or gave it back."""
+    """A dispatch that is offered again because its worker died or was cut off."""
 
     dispatch_id: int
     losses: int
     worker: str
 
 
-class QueueSweep(msgspec.Struct, frozen=True):
-    """What was found when the offers of a run were looked through."""
-
-    lost: tuple[LostOffer, ...] = ()
-    overdue: tuple[tuple[int, float], ...] = ()
-    """Dispatches that were not answered in time, with their time in seconds."""
-
-
-class QueueRoom(msgspec.Struct, frozen=True):
-    """How much a queue takes: the slots of live workers, and how many runs share them."""
-
-    slots: int = 0
-    runs: int = 1
-
-
-class WorkerRow(msgspec.Struct, frozen=True):
-    """A worker, as its row has it. Times are the database's own; `silent` is for how long it has
-    not been heard."""
+class WorkerIdentity(msgspec.Struct, frozen=True):
+    """A worker's description of itself."""
 
     worker_id: str
     name: str
     host: str
     pid: int
     version: str
-    agents: str
-    labels: Sequence[str]
+    queues: Mapping[str, str]
+    """The account that each queue's work is charged to; '' if it has none."""
+    agents: Mapping[str, str]
+    """The words that name the agent of each role."""
+    labels: tuple[str, ...]
     slots: int
-    state: str
-    held: str
-    started_at: float
-    silent: float
     lease: float
 
 
@@ -115,7 +95,7 @@ class WorkerRow(msgspec.Struct, frozen=True):
 
 @cache
 def find_procrastinate() -> str:
-    """The version that is installed here; StoreError if none is."""
+    """Return the installed version; raise StoreError if there is none."""
     try:
         return metadata.version("procrastinate")
     except metadata.PackageNotFoundError as error:
@@ -125,7 +105,7 @@ def find_procrastinate() -> str:
 
 
 def find_schema(raw: RawConnection) -> str:
-    """The queue's schema, quoted: one for each journal of the database."""
+    """Return the queue's schema, quoted: each journal of the database has its own."""
     query = (
         "select quote_ident(case current_schema() when 'public' then 'interlock'"
         " else current_schema()::text end || '_queue')"
@@ -134,7 +114,7 @@ def find_schema(raw: RawConnection) -> str:
 
 
 def describe_queue(server: PostgresConnection) -> tuple[int, str] | None:
-    """The versions of the queue and of procrastinate that the database has; None if it has none."""
+    """Return the database's versions of the queue and of procrastinate; None without a queue."""
     # Not to_regnamespace: it may remember that there was none, when another has just made it.
     query = (
         "select obj_description(oid, 'pg_namespace') from pg_namespace"
@@ -146,8 +126,8 @@ def describe_queue(server: PostgresConnection) -> tuple[int, str] | None:
 
 
 def ensure_queue(server: PostgresConnection) -> bool:
-    """Make the queue, or make it anew if it is of an older version; whether that was done. Takes
-    the rights of the database's owner, unless there is nothing to do."""
+    """Make the queue, or make it anew if it is of an older version; return whether that was done.
+    It takes the rights of the database's owner, unless there is nothing to do."""
     installed = find_procrastinate()
     if _is_fit(describe_queue(server), installed):
         return False
@@ -178,7 +158,7 @@ def ensure_queue(server: PostgresConnection) -> bool:
 
 
 def grant_roles(server: PostgresConnection) -> None:
-    """Let the roles of the server use the queue; belongs inside a transaction."""
+    """Let the server's roles use the queue; belongs inside a transaction."""
     with _search_queue(server):
         grant_queue(server, qualify(server, "{q}"))
 
@@ -203,157 +183,157 @@ def _read_version(text: str) -> tuple[int, ...]:
 
 
 _OFFER = """
-insert into {q}.offers (dispatch_id, run_id, case_id, step, role, queue, priority, fence, secret,
-  state, ask, timeout, losses, offered_at)
-select n.dispatch_id, n.run_id, n.case_id, n.step, n.role, n.queue,
+insert into {q}.offers (dispatch_id, run_id, queue, priority, state, ask, timeout)
+select n.dispatch_id, n.run_id, n.queue,
   coalesce((select least(greatest(c.priority, -1000000), 1000000) from cases c
     where c.case_no = n.case_no), 0),
-  1, n.secret, 'offered', n.ask, n.timeout, 0, {q}.interlock_now()
-from unnest(?::bigint[], ?::bigint[], ?::bigint[], ?::text[], ?::text[], ?::text[], ?::text[],
-  ?::text[], ?::bytea[], ?::float[])
-  as n(dispatch_id, run_id, case_no, case_id, step, role, queue, secret, ask, timeout)
+  'open', n.ask, n.timeout
+from unnest(?::bigint[], ?::bigint[], ?::bigint[], ?::text[], ?::bytea[], ?::float[])
+  as n(dispatch_id, run_id, case_no, queue, ask, timeout)
 order by n.dispatch_id
-on conflict (dispatch_id) do update set state = 'offered', fence = offers.fence + 1,
-  ask = excluded.ask, timeout = excluded.timeout, worker = null, losses = 0, taken_at = null,
-  deadline = null, settled_at = null, answer_hash = null, offered_at = excluded.offered_at
+on conflict (dispatch_id) do update set state = 'open', job_id = 0, ask = excluded.ask,
+  timeout = excluded.timeout, worker = null, deadline = null, losses = 0, settled_at = null,
+  answer_hash = null
   where offers.state = 'settled'
-returning dispatch_id, fence, queue, priority"""
-_SETTLE = """
-update {q}.offers set state = 'settled', ask = null, settled_at = {q}.interlock_now()
-where dispatch_id = any(?) and state <> 'settled' returning dispatch_id, fence"""
+returning dispatch_id, queue, priority"""
 _LOST = """
-update {q}.offers o set state = 'offered', fence = fence + 1, worker = null, taken_at = null,
-  deadline = null, losses = losses + 1, offered_at = {q}.interlock_now()
-from (
-  select t.dispatch_id, coalesce(w.name || ' on ' || w.host, '') as name from {q}.offers t
-  left join {q}.workers w on w.worker_id = t.worker
-  where t.run_id = any(?) and t.queue = any(?) and t.state = 'taken'
-    and (w.worker_id is null or w.seen_at + w.lease < {q}.interlock_now())
-  for update of t skip locked
-) as lost
-where o.dispatch_id = lost.dispatch_id
-returning o.dispatch_id, o.losses, lost.name, o.fence, o.queue, o.priority"""
-_UNCARRIED = """
-select o.dispatch_id, o.fence, o.queue, o.priority from {q}.offers o
-where o.run_id = any(?) and o.queue = any(?) and o.state = 'offered'
-  and o.offered_at < {q}.interlock_now() - ?
-  and not exists (select 1 from {q}.procrastinate_jobs j
-    where j.queueing_lock = o.dispatch_id || ':' || o.fence and j.status = 'todo')"""
+select o.dispatch_id, o.losses + 1, coalesce(w.about->>'name', ''), j.id, o.queue, o.priority
+from {q}.offers o
+left join {q}.procrastinate_jobs j on j.id = o.job_id and j.status in ('todo', 'doing')
+left join {q}.procrastinate_workers p on p.id = j.worker_id
+left join {q}.workers w on w.worker = j.worker_id
+where o.run_id = any(?) and o.queue = any(?) and o.state = 'open' and (
+  j.id is null
+  or j.status = 'doing' and (
+    p.id is null
+    or p.last_heartbeat < clock_timestamp() - coalesce(w.lease, ?) * interval '1 s'
+    or o.worker is distinct from j.worker_id and not exists (
+      select 1 from {q}.procrastinate_events e where e.job_id = j.id and e.type = 'started'
+        and e.at > clock_timestamp() - ? * interval '1 s')))
+order by o.dispatch_id for update of o skip locked"""
+"""Open offers without a job, or whose job is with a worker that is silent, or that never took it
+because the answer to its fetch was lost."""
+_RETRY = (
+    "select {q}.procrastinate_retry_job_v2(id, null, null, null, null)"
+    " from unnest(?::bigint[]) as id"
+)
+_OPEN_JOBS = (
+    "select job_id from {q}.offers where dispatch_id = any(?) and state = 'open' for update"
+)
+_SETTLE = (
+    "update {q}.offers set state = 'settled', ask = null, settled_at = {q}.interlock_now()"
+    " where dispatch_id = any(?) and state <> 'settled'"
+)
+_CANCEL = "select {q}.procrastinate_cancel_job_v1(id, true, true) from unnest(?::bigint[]) as id"
+_FORGET = "delete from {q}.replies where dispatch_id = any(?) and problem = ''"
+_LOSE = "update {q}.offers set losses = losses + 1, worker = null where dispatch_id = any(?)"
 _OVERDUE = (
-    "select dispatch_id, timeout from {q}.offers where run_id = any(?) and queue = any(?)"
-    " and state = 'taken' and deadline < {q}.interlock_now()"
+    "select o.dispatch_id, o.timeout from {q}.offers o join {q}.procrastinate_jobs j"
+    " on j.id = o.job_id where o.run_id = any(?) and o.queue = any(?) and o.state = 'open'"
+    " and j.status = 'doing' and o.worker = j.worker_id and o.deadline < {q}.interlock_now()"
 )
 _REPLIES = (
-    "select dispatch_id, fence, problem, worker, account, limited, body from {q}.replies"
+    "select dispatch_id, fence, problem, account, limited, body from {q}.replies"
     " where run_id = any(?) and queue = any(?) and not exists (select 1 from"
     " unnest(?::bigint[], ?::bigint[]) as d(dispatch_id, fence)"
     " where d.dispatch_id = replies.dispatch_id and d.fence = replies.fence) order by at"
 )
-_ROOM = """
-select queue, (
-  select coalesce(sum(w.slots), 0)
-  from {q}.workers w, unnest(w.queues, w.accounts) as u(queue, account)
-  where u.queue = wanted.queue and w.state = 'ready' and w.seen_at + w.lease >= {q}.interlock_now()
+_SLOTS = """
+select wanted.queue, (
+  select coalesce(sum(w.slots), 0) from {q}.workers w
+  join {q}.procrastinate_workers p on p.id = w.worker
+  where w.state = 'ready' and jsonb_exists(w.about->'queues', wanted.queue)
+    and p.last_heartbeat >= clock_timestamp() - w.lease * interval '1 s'
     and not exists (select 1 from {q}.account_limits l
-      where l.account = u.account and l.until > {q}.interlock_now())
-), (
-  select count(distinct o.run_id) from {q}.offers o
-  where o.queue = wanted.queue and o.state in ('offered', 'taken')
-)
-from unnest(?::text[]) as wanted(queue)"""
+      where l.account = w.about->'queues'->>wanted.queue and l.until > {q}.interlock_now())
+) from unnest(?::text[]) as wanted(queue)"""
+
+_LIMIT_END = """
+select min(l.until) - {q}.interlock_now() from {q}.account_limits l
+where l.until > {q}.interlock_now() and exists (
+  select 1 from {q}.workers w join {q}.procrastinate_workers p on p.id = w.worker,
+    jsonb_each_text(w.about->'queues') as u(queue, account)
+  where u.account = l.account and u.queue = any(?)
+    and p.last_heartbeat >= clock_timestamp() - w.lease * interval '1 s')"""
 
 
 def insert_offers(server: PostgresConnection, offers: Sequence[Offer]) -> None:
-    """Offer these. What was offered before, and not settled, stays as it is."""
+    """Offer dispatches; those that are open already stay as they are."""
     columns = (
         [each.dispatch_id for each in offers],
         [each.run_id for each in offers],
         [each.case_no for each in offers],
-        [each.case_id for each in offers],
-        [each.step for each in offers],
-        [each.role for each in offers],
         [each.queue for each in offers],
-        [secrets.token_hex(16) for _ in offers],
         [each.ask for each in offers],
         [each.timeout for each in offers],
     )
-    rows = server.execute(qualify(server, _OFFER), columns).fetchall()
-    _defer_jobs(server, rows)
+    _defer_jobs(server, server.execute(qualify(server, _OFFER), columns).fetchall())
 
 
 def settle_offers(server: PostgresConnection, dispatch_ids: Sequence[int]) -> None:
-    """Nobody needs to work on these any more. Their numbers are kept for a while, to know a late
-    reply for what it is."""
-    rows = server.execute(qualify(server, _SETTLE), (list(dispatch_ids),)).fetchall()
-    locks = [f"{dispatch_id}:{fence}" for dispatch_id, fence in rows]
-    statements = (
-        (
-            "delete from {q}.procrastinate_jobs where queueing_lock = any(?) and status = 'todo'",
-            locks,
-        ),
-        ("delete from {q}.replies where dispatch_id = any(?) and problem = ''", dispatch_ids),
-    )
-    for statement, values in statements:
-        server.execute(qualify(server, statement), (list(values),))
+    """Close offers and abort the work on them. Their rows stay for a while, to recognize late
+    replies."""
+    numbers = [*dispatch_ids]
+    jobs = [job for (job,) in server.execute(qualify(server, _OPEN_JOBS), (numbers,))]
+    for statement, values in ((_SETTLE, numbers), (_CANCEL, jobs), (_FORGET, numbers)):
+        server.execute(qualify(server, statement), (values,))
 
 
-_WITHDRAW = """
-update {q}.offers f set state = 'settled', ask = null, settled_at = {q}.interlock_now()
-where f.dispatch_id = any(?) and f.state = 'offered' and exists (
-  select 1 from owners o where o.run_id = f.run_id and o.pid = ? and o.host = ?
-) returning f.dispatch_id, f.fence"""
+_NOT_BEGUN = """
+select o.dispatch_id from {q}.offers o join {q}.procrastinate_jobs j on j.id = o.job_id
+where o.dispatch_id = any(?) and o.state = 'open' and j.status = 'todo' and exists (
+  select 1 from owners w where w.run_id = o.run_id and w.pid = ? and w.host = ?
+) for update of o, j skip locked"""
 
 
 def withdraw_offers(
     server: PostgresConnection, dispatch_ids: Sequence[int], pid: int, host: str
 ) -> None:
-    """Let nobody begin with these, while their run rests; what a worker has begun goes on. Only of
-    runs that this process owns: of one that it lost, another takes care."""
+    """Close the offers that no worker has begun, as far as this process owns their runs."""
     values = (list(dispatch_ids), pid, host)
-    rows = server.execute(qualify(server, _WITHDRAW), values).fetchall()
-    locks = [f"{dispatch_id}:{fence}" for dispatch_id, fence in rows]
-    server.execute(
-        qualify(
-            server,
-            "delete from {q}.procrastinate_jobs where queueing_lock = any(?) and status = 'todo'",
-        ),
-        (locks,),
-    )
+    rows = server.execute(qualify(server, _NOT_BEGUN), values).fetchall()
+    settle_offers(server, [number for (number,) in rows])
 
 
 def sweep_offers(
     server: PostgresConnection, run_ids: Sequence[int], queues: Sequence[str]
-) -> QueueSweep:
-    """Offer again, under a new fence, what its worker will not answer; carry again what the queue
-    has lost; forget what is over."""
+) -> list[LostOffer]:
+    """Offer again what a silent worker holds."""
     whose = (list(run_ids), list(queues))
-    lost = server.execute(qualify(server, _LOST), whose).fetchall()
-    carried = [(row[0], *row[3:]) for row in lost]
-    carried += server.execute(qualify(server, _UNCARRIED), (*whose, _JOB_LOST)).fetchall()
-    _defer_jobs(server, carried)
-    overdue = server.execute(qualify(server, _OVERDUE), whose).fetchall()
-    return QueueSweep(
-        tuple(LostOffer(*row[:3]) for row in lost), tuple((row[0], row[1]) for row in overdue)
-    )
+    found = server.execute(qualify(server, _LOST), (*whose, _SILENCE, _TAKE_SECONDS)).fetchall()
+    if found:
+        server.execute(qualify(server, _LOSE), ([row[0] for row in found],))
+        jobs = [row[3] for row in found if row[3] is not None]
+        server.execute(qualify(server, _RETRY), (jobs,))
+        _defer_jobs(server, [(row[0], *row[4:]) for row in found if row[3] is None])
+    return [LostOffer(*row[:3]) for row in found]
 
 
-_OVER = (
-    "workers where seen_at < {q}.interlock_now() - lease - ?",
-    "offers where state = 'settled' and settled_at < {q}.interlock_now() - ?",
-    "procrastinate_workers where last_heartbeat < now() - interval '60 s'",
-    "procrastinate_jobs where status <> 'todo' and worker_id is null",
-    "replies r where problem <> '' and exists (select 1 from refusals f"  # noqa: ISC004
-    " where f.run_id = r.run_id and f.dispatch_id = r.dispatch_id and f.reason = 'Stale')",
-    "account_limits where until < {q}.interlock_now() - 86400",
-)
+def list_overdue(
+    server: PostgresConnection, run_ids: Sequence[int], queues: Sequence[str]
+) -> list[tuple[int, float]]:
+    """Return the dispatches that were not answered in time, with their time in seconds."""
+    rows = server.execute(qualify(server, _OVERDUE), (list(run_ids), list(queues)))
+    return [(number, seconds) for number, seconds in rows]
+
+
+_OVER: dict[str, tuple[float, ...]] = {
+    "procrastinate_workers where last_heartbeat < clock_timestamp() - ? * interval '1 s'": (
+        KEEP_WORKERS,
+    ),
+    "offers where state = 'settled' and settled_at < {q}.interlock_now() - ?": (_KEEP_SETTLED,),
+    "procrastinate_jobs j where (status <> 'doing' or worker_id is null) and not exists"
+    " (select 1 from {q}.offers o where o.job_id = j.id and o.state = 'open')": (),
+    "replies r where problem <> '' and exists (select 1 from refusals f"
+    " where f.run_id = r.run_id and f.dispatch_id = r.dispatch_id and f.reason = 'Stale')": (),
+    "account_limits where until < {q}.interlock_now() - 86400": (),
+}
 
 
 def tidy_queue(server: PostgresConnection) -> None:
-    """Remove what nobody needs: workers long dead, jobs that died with them, settled offers, late
-    replies that are journaled, limits long over."""
-    seconds = {0: (_PRUNE_WORKERS,), 1: (_KEEP_SETTLED,)}
-    for number, what in enumerate(_OVER):
-        server.execute(qualify(server, f"delete from {{q}}.{what}"), seconds.get(number, ()))  # noqa: S608
+    """Remove dead workers, jobs of no offer, old offers, journaled replies and old limits."""
+    for what, values in _OVER.items():
+        server.execute(qualify(server, f"delete from {{q}}.{what}"), values)  # noqa: S608
 
 
 def read_replies(
@@ -362,36 +342,29 @@ def read_replies(
     queues: Sequence[str],
     apart_from: Sequence[tuple[int, int]],
 ) -> list[QueuedReply]:
-    """What workers have answered, oldest first, apart from these dispatches and fences."""
+    """Return the replies of workers, oldest first, apart from these dispatches and fences."""
     known = ([number for number, _ in apart_from], [fence for _, fence in apart_from])
     values = (list(run_ids), list(queues), *known)
-    rows = server.execute(qualify(server, _REPLIES), values)
-    return [QueuedReply(*row) for row in rows]
+    return [QueuedReply(*row) for row in server.execute(qualify(server, _REPLIES), values)]
 
 
-def read_room(server: PostgresConnection, queues: Sequence[str]) -> dict[str, QueueRoom]:
-    """How much each of these queues takes."""
-    rows = server.execute(qualify(server, _ROOM), (list(queues),))
-    return {queue: QueueRoom(int(slots), max(1, runs)) for queue, slots, runs in rows}
+def count_slots(server: PostgresConnection, queues: Sequence[str]) -> dict[str, int]:
+    """Return the slots of the live workers of each queue whose account does not rest."""
+    rows = server.execute(qualify(server, _SLOTS), (list(queues),))
+    return {queue: int(slots) for queue, slots in rows}
 
 
 def read_limit_end(server: PostgresConnection, queues: Sequence[str]) -> float:
-    """For how many seconds the account of a live worker of these queues rests that goes on first; 0
-    if none does."""
-    query = (
-        "select min(l.until) - {q}.interlock_now() from {q}.account_limits l"
-        " where l.until > {q}.interlock_now() and exists (select 1 from {q}.workers w,"
-        " unnest(w.queues, w.accounts) as u(queue, account) where u.account = l.account"
-        " and u.queue = any(?) and w.seen_at + w.lease >= {q}.interlock_now())"
-    )
-    return float(server.execute(qualify(server, query), (list(queues),)).fetchone()[0] or 0.0)
+    """Return in how many seconds the first resting account of these queues' live workers can go
+    on; 0 if none rests."""
+    row = server.execute(qualify(server, _LIMIT_END), (list(queues),)).fetchone()
+    return float(row[0] or 0.0)
 
 
 def list_late_replies(server: PostgresConnection) -> dict[int, list[QueuedReply]]:
-    """Replies that cannot count, by run, of runs that nobody works on: nobody else will journal
-    them."""
+    """Return the refused replies of runs that nobody works on, by run."""
     query = (
-        "select r.run_id, r.dispatch_id, r.fence, r.problem, r.worker, r.account, r.limited, r.body"
+        "select r.run_id, r.dispatch_id, r.fence, r.problem, r.account, r.limited, r.body"
         " from {q}.replies r join owners o on o.run_id = r.run_id where r.problem <> ''"
         " and (o.owner is null or o.lease_until < {q}.interlock_now()) order by r.at limit 100"
     )
@@ -402,36 +375,61 @@ def list_late_replies(server: PostgresConnection) -> dict[int, list[QueuedReply]
 
 
 def find_missing(server: PostgresConnection, dispatch_ids: Sequence[int]) -> set[int]:
-    """Which of these are not offered, nor with a worker: another process settled them by mistake,
-    or the queue was made anew."""
+    """Return those that are not offered: another process settled them by mistake, or the queue was
+    made anew."""
     query = "select dispatch_id from {q}.offers where dispatch_id = any(?) and state <> 'settled'"
     rows = server.execute(qualify(server, query), (list(dispatch_ids),))
     return {*dispatch_ids} - {row[0] for row in rows}
 
 
 def count_offers(server: PostgresConnection) -> dict[tuple[str, str], int]:
-    """How many dispatches of each queue are `offered`, or `taken` by a worker."""
+    """Return how many dispatches of each queue are `offered`, or `taken` by a worker."""
     query = (
-        "select queue, state, count(*) from {q}.offers where state in ('offered', 'taken')"
-        " group by queue, state"
+        "select queue_name, case status when 'todo' then 'offered' else 'taken' end, count(*)"
+        " from {q}.procrastinate_jobs where status in ('todo', 'doing') group by 1, 2"
     )
     rows = server.execute(qualify(server, query))
     return {(name, state): count for name, state, count in rows}
 
 
-def list_workers(server: PostgresConnection) -> list[WorkerRow]:
-    """All workers that are known, the dead ones too."""
+def list_workers(server: PostgresConnection) -> list[WorkerStatus]:
+    """Return all known workers, including those that died a while ago."""
     query = (
-        "select worker_id, name, host, pid, version, agents, labels, slots, state, held,"
-        " started_at, {q}.interlock_now() - seen_at, lease from {q}.workers"
-        " order by name, started_at"
+        "select w.about::text, w.state, w.held, w.started_at,"
+        " extract(epoch from clock_timestamp() - p.last_heartbeat)::float"
+        " from {q}.workers w join {q}.procrastinate_workers p on p.id = w.worker"
+        " order by w.about->>'name', w.started_at"
     )
-    rows = server.execute(qualify(server, query))
-    return [WorkerRow(*row) for row in rows]
+    return [
+        WorkerStatus(
+            who.worker_id,
+            who.name,
+            who.host,
+            who.pid,
+            who.version,
+            "dead" if silent > who.lease else state,
+            dict(who.agents),
+            who.labels,
+            who.slots,
+            started_at,
+            round(max(0.0, silent), 1),
+            _decode(held, tuple[HeldDetails, ...]) or (),
+        )
+        for about, state, held, started_at, silent in server.execute(qualify(server, query))
+        if (who := _decode(about, WorkerIdentity)) is not None
+    ]
 
 
-def _defer_jobs(server: PostgresConnection, rows: Sequence[Any]) -> None:
-    """A job for each offer (dispatch, fence, queue, priority), in this transaction."""
+def _decode(text: str, type_: type[T]) -> T | None:
+    """Return a worker's description of itself; None for nonsense, which hides no other worker."""
+    try:
+        return msgspec.json.decode(text, type=type_)
+    except msgspec.DecodeError:
+        return None
+
+
+def _defer_jobs(server: PostgresConnection, rows: Sequence[Sequence[int | str]]) -> None:
+    """Make a job for each offer (dispatch, queue, priority), in this transaction."""
     if not rows:
         return
     from procrastinate.exceptions import ProcrastinateException
@@ -439,28 +437,39 @@ def _defer_jobs(server: PostgresConnection, rows: Sequence[Any]) -> None:
     from procrastinate.manager import JobManager
     from procrastinate.sync_psycopg_connector import SyncPsycopgConnector
 
+    numbers = [int(row[0]) for row in rows]
     made = [
         Job(
             id=None,
             lock=None,
-            queueing_lock=f"{dispatch_id}:{fence}",
-            queue=queue,
-            priority=priority,
+            queueing_lock=str(dispatch_id),
+            queue=str(queue),
+            priority=int(priority),
             task_name=TASK,
-            task_kwargs={"dispatch_id": dispatch_id, "fence": fence},
+            task_kwargs={"dispatch_id": dispatch_id},
         )
-        for dispatch_id, fence, queue, priority in rows
+        for dispatch_id, queue, priority in rows
     ]
     try:
         with _search_queue(server):
-            JobManager(SyncPsycopgConnector()).batch_defer_jobs(made, connection=server.driver)
+            server.execute(
+                "delete from procrastinate_jobs where queueing_lock = any(?) and status = 'todo'",
+                ([str(number) for number in numbers],),
+            )
+            manager = JobManager(SyncPsycopgConnector())
+            jobs = manager.batch_defer_jobs(made, connection=server.driver)
+            server.execute(
+                "update offers o set job_id = n.job_id from unnest(?::bigint[], ?::bigint[])"
+                " as n(dispatch_id, job_id) where o.dispatch_id = n.dispatch_id",
+                (numbers, [job.id for job in jobs]),
+            )
     except ProcrastinateException as error:
         raise StoreError(f"the work queue cannot be written: {error.__cause__ or error}") from error
 
 
 @contextmanager
 def _search_queue(server: PostgresConnection) -> Iterator[None]:
-    """procrastinate's own statements find their tables, until the end of this."""
+    """Let unqualified names find the queue's tables until the end of this."""
     schema = qualify(server, "{q}")
     (before,) = server.execute("select current_setting('search_path')").fetchone()
     server.execute("select set_config('search_path', ?, true)", (schema,))
@@ -469,7 +478,7 @@ def _search_queue(server: PostgresConnection) -> Iterator[None]:
 
 
 def qualify(server: PostgresConnection, statement: str) -> str:
-    """The statement with the queue's schema for `{q}`."""
+    """Return the statement with the queue's schema for `{q}`."""
     schema = server.notes.get("queue")
     if schema is None:
         schema = server.notes["queue"] = find_schema(server)

@@ -1,63 +1,36 @@
--- Between coordinators and workers: who is there, what is offered, what came back. It lies in a
--- schema of its own, beside procrastinate's tables. All of it is passing: the journal holds what
--- counts, and what is missing here is offered again. Workers reach these tables through the functions
--- below alone, each of which asks for what only the holder of a dispatch can know. They are strict: who
--- leaves something out, such as the token, gets nothing.
-
-CREATE TABLE workers (
-    worker_id TEXT NOT NULL PRIMARY KEY,
-    name TEXT NOT NULL,
-    host TEXT NOT NULL,
-    pid BIGINT NOT NULL,
-    version TEXT NOT NULL,
-    queues TEXT[] NOT NULL,
-    accounts TEXT[] NOT NULL,
-    agents TEXT NOT NULL,
-    labels TEXT[] NOT NULL,
-    slots BIGINT NOT NULL,
-    state TEXT NOT NULL DEFAULT 'ready' CHECK (state IN ('ready', 'draining')),
-    held TEXT NOT NULL DEFAULT '[]',
-    started_at FLOAT NOT NULL,
-    seen_at FLOAT NOT NULL,
-    lease FLOAT NOT NULL
-) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 100);
-
-COMMENT ON TABLE workers IS
-    'One row per worker process. A worker is alive for `lease` seconds after `seen_at`.';
+-- Between coordinators and workers, beside procrastinate's tables in a schema of its own. procrastinate
+-- distributes: one job per dispatch, fetched, kept alive and retried by its rules. These tables decide
+-- which reply counts. All of it is passing: the journal holds what counts, and what is missing here is
+-- offered again. Workers reach these tables only through the functions below. The functions are strict:
+-- a caller that leaves something out, such as the token, gets nothing.
 
 CREATE TABLE offers (
     dispatch_id BIGINT NOT NULL PRIMARY KEY,
     run_id BIGINT NOT NULL,
-    case_id TEXT NOT NULL,
-    step TEXT NOT NULL,
-    role TEXT NOT NULL,
     queue TEXT NOT NULL,
     priority INTEGER NOT NULL,
-    fence BIGINT NOT NULL,
-    secret TEXT NOT NULL,
-    state TEXT NOT NULL CHECK (state IN ('offered', 'taken', 'replied', 'settled')),
+    state TEXT NOT NULL CHECK (state IN ('open', 'replied', 'settled')),
+    job_id BIGINT NOT NULL DEFAULT 0,
+    fence BIGINT NOT NULL DEFAULT 0,
+    tokens TEXT[] NOT NULL DEFAULT '{}',
+    worker BIGINT,
     ask BYTEA,
     timeout FLOAT,
-    worker TEXT,
-    losses BIGINT NOT NULL,
-    offered_at FLOAT NOT NULL,
-    taken_at FLOAT,
     deadline FLOAT,
+    losses BIGINT NOT NULL DEFAULT 0,
     settled_at FLOAT,
     answer_hash BYTEA
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 200);
 
 COMMENT ON TABLE offers IS
-    'Dispatches for workers. Each time one is offered, its fence rises; only the reply of the
-    worker that took it under the newest fence counts.';
-
-CREATE INDEX offers_to_take ON offers (queue, priority DESC, dispatch_id) WHERE state = 'offered';
+    'Dispatches for workers. Each time a worker takes one, its fence rises and it gets a new token;
+    only a reply with the token of the newest fence counts.';
 
 CREATE INDEX open_offers_of_run ON offers (run_id) WHERE state <> 'settled';
 
 CREATE INDEX settled_offers ON offers (settled_at) WHERE state = 'settled';
 
-CREATE INDEX taken_offers ON offers (worker) WHERE state = 'taken';
+CREATE INDEX offers_by_job ON offers (job_id);
 
 CREATE TABLE replies (
     dispatch_id BIGINT NOT NULL,
@@ -65,7 +38,6 @@ CREATE TABLE replies (
     problem TEXT NOT NULL,
     run_id BIGINT NOT NULL,
     queue TEXT NOT NULL,
-    worker TEXT NOT NULL,
     account TEXT NOT NULL,
     limited BOOLEAN NOT NULL,
     body BYTEA NOT NULL,
@@ -74,10 +46,25 @@ CREATE TABLE replies (
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 200);
 
 COMMENT ON TABLE replies IS
-    'What workers answered, until the coordinator has decided. With a `problem` it cannot be an
-    answer any more, and is here to be journaled as refused.';
+    'Replies of workers, until the coordinator has decided. One with a `problem` was refused, and is
+    kept to be journaled.';
 
 CREATE INDEX replies_of_run ON replies (run_id);
+
+CREATE TABLE workers (
+    worker BIGINT NOT NULL PRIMARY KEY REFERENCES procrastinate_workers ON DELETE CASCADE,
+    process TEXT NOT NULL UNIQUE,
+    about JSONB NOT NULL,
+    slots BIGINT NOT NULL CHECK (slots BETWEEN 1 AND 100000),
+    lease FLOAT NOT NULL CHECK (lease BETWEEN 1 AND 3600),
+    state TEXT NOT NULL CHECK (state IN ('ready', 'draining')),
+    held TEXT NOT NULL,
+    started_at FLOAT NOT NULL
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 100);
+
+COMMENT ON TABLE workers IS
+    'A description of each worker of procrastinate, which holds its heartbeat. A worker is alive for
+    `lease` seconds after its last heartbeat.';
 
 CREATE TABLE account_limits (
     account TEXT NOT NULL PRIMARY KEY,
@@ -91,116 +78,46 @@ COMMENT ON TABLE account_limits IS 'Accounts of agents that rest because of a ra
 CREATE FUNCTION interlock_now() RETURNS FLOAT LANGUAGE sql AS
 $$ SELECT extract(epoch FROM clock_timestamp())::float $$;
 
-CREATE FUNCTION interlock_token(secret TEXT, fence BIGINT) RETURNS TEXT LANGUAGE sql IMMUTABLE STRICT AS
-$$ SELECT encode(sha256(convert_to(secret || ':' || fence, 'UTF8')), 'hex') $$;
-
--- A worker is here, or back.
-CREATE FUNCTION interlock_join(
-    p_worker TEXT, p_name TEXT, p_host TEXT, p_pid BIGINT, p_version TEXT, p_queues TEXT[],
-    p_accounts TEXT[], p_agents TEXT, p_labels TEXT[], p_slots BIGINT, p_lease FLOAT
-) RETURNS VOID LANGUAGE plpgsql STRICT SECURITY DEFINER AS $$
-BEGIN
-    IF p_slots NOT BETWEEN 1 AND 100000 OR p_lease NOT BETWEEN 1 AND 3600
-        OR length(p_worker) <> 32 OR cardinality(p_queues) <> cardinality(p_accounts)
-        OR octet_length(p_agents) + octet_length(array_to_string(p_queues || p_labels, '')) > 65536
-        OR octet_length(p_name || p_host || p_version) > 1000
-    THEN
-        RAISE EXCEPTION 'this worker cannot be: %', left(p_name, 100) USING ERRCODE = 'check_violation';
-    END IF;
-    INSERT INTO workers (worker_id, name, host, pid, version, queues, accounts, agents, labels,
-        slots, started_at, seen_at, lease)
-    VALUES (p_worker, p_name, p_host, p_pid, p_version, p_queues, p_accounts, p_agents, p_labels,
-        p_slots, interlock_now(), interlock_now(), p_lease)
-    ON CONFLICT (worker_id) DO UPDATE SET seen_at = interlock_now();
-    PERFORM pg_notify('interlock_replies', '');
-END $$;
-
--- A worker lives, and holds these. Returns which of them are still its own, whether it is known at
--- all, and for how many seconds accounts rest. What it should hold and does not, because it never
--- heard of it, is free for others.
-CREATE FUNCTION interlock_beat(
-    p_worker TEXT, p_state TEXT, p_held BIGINT[], p_fences BIGINT[], p_details TEXT
+-- Describe a worker, and return for how many seconds accounts rest.
+CREATE FUNCTION interlock_present(
+    p_worker BIGINT, p_process TEXT, p_about JSONB, p_state TEXT, p_held TEXT
 ) RETURNS TEXT LANGUAGE plpgsql STRICT SECURITY DEFINER AS $$
-DECLARE
-    v_known BOOLEAN;
-    v_answer TEXT;
 BEGIN
-    UPDATE workers SET seen_at = interlock_now(), state = p_state,
-        held = CASE WHEN octet_length(p_details) <= 1000000 THEN p_details ELSE '[]' END
-    WHERE worker_id = p_worker;
-    v_known := FOUND;
-    UPDATE offers SET worker = NULL WHERE worker = p_worker AND state = 'taken'
-        AND NOT dispatch_id = ANY(p_held) AND taken_at < interlock_now() - 10;
-    IF FOUND THEN
+    IF octet_length(p_about::text) > 65536 THEN
+        RAISE EXCEPTION 'this worker describes itself with too many words'
+            USING ERRCODE = 'check_violation';
+    END IF;
+    UPDATE workers SET state = p_state,
+        held = CASE WHEN octet_length(p_held) <= 1000000 THEN p_held ELSE '[]' END
+    WHERE worker = p_worker AND process = p_process;
+    IF NOT FOUND THEN
+        DELETE FROM workers WHERE process = p_process;
+        INSERT INTO workers VALUES (p_worker, p_process, p_about, (p_about->>'slots')::bigint,
+            (p_about->>'lease')::float, p_state, '[]', interlock_now());
         PERFORM pg_notify('interlock_replies', '');
     END IF;
-    SELECT json_build_object(
-        'known', v_known,
-        'held', coalesce((
-            SELECT json_agg(o.dispatch_id) FROM unnest(p_held, p_fences) AS h(dispatch_id, fence)
-            JOIN offers o ON o.dispatch_id = h.dispatch_id AND o.fence = h.fence
-            WHERE o.worker = p_worker AND o.state = 'taken'
-        ), '[]'::json),
-        'limits', coalesce((
-            SELECT json_object_agg(account, until - interlock_now()) FROM account_limits
-            WHERE until > interlock_now()
-        ), '{}'::json)
-    )::text INTO v_answer;
-    RETURN v_answer;
+    RETURN coalesce((
+        SELECT json_object_agg(account, until - interlock_now()) FROM account_limits
+        WHERE until > interlock_now()
+    ), '{}'::json)::text;
 END $$;
 
--- Take what is offered under that fence, unless another has it, or it is not needed any more; and with
--- it up to p_more others of these queues, most urgent first, whose jobs nobody need fetch then. Where
--- several workers wait, each has its share.
-CREATE FUNCTION interlock_take(
-    p_worker TEXT, p_dispatch BIGINT, p_fence BIGINT, p_queues TEXT[], p_more BIGINT
-) RETURNS TABLE (dispatch_id BIGINT, fence BIGINT, ask BYTEA, token TEXT)
-LANGUAGE plpgsql STRICT SECURITY DEFINER AS $$
-#variable_conflict use_column
-DECLARE
-    v_queues TEXT[];
-    v_workers BIGINT;
-    v_share BIGINT;
-BEGIN
-    UPDATE workers w SET seen_at = interlock_now() WHERE w.worker_id = p_worker
-    RETURNING w.queues INTO v_queues;
-    RETURN QUERY
-    UPDATE offers o SET state = 'taken', worker = p_worker, taken_at = interlock_now(),
-        deadline = interlock_now() + o.timeout
-    WHERE o.dispatch_id = p_dispatch AND o.fence = p_fence AND o.state = 'offered'
-        AND o.queue = ANY(v_queues)
-    RETURNING o.dispatch_id, o.fence, o.ask, interlock_token(o.secret, o.fence);
-    IF v_queues IS NULL OR p_more < 1 THEN
-        RETURN;
-    END IF;
-    SELECT array_agg(q) INTO v_queues FROM unnest(v_queues) AS q WHERE q = ANY(p_queues);
-    SELECT greatest(1, count(*)) INTO v_workers FROM workers w
-    WHERE w.queues && v_queues AND w.state = 'ready' AND w.seen_at + w.lease >= interlock_now();
-    SELECT ceil(count(*)::float / v_workers) INTO v_share FROM (
-        SELECT 1 FROM offers o WHERE o.state = 'offered' AND o.queue = ANY(v_queues)
-        LIMIT p_more * v_workers
-    ) AS waiting;
-    -- Offers are locked before jobs, as everywhere.
-    RETURN QUERY
-    WITH others AS MATERIALIZED (
-        SELECT o.dispatch_id, o.fence FROM offers o
-        WHERE o.state = 'offered' AND o.queue = ANY(v_queues)
-        ORDER BY o.priority DESC, o.dispatch_id LIMIT v_share FOR UPDATE SKIP LOCKED
-    ), carried AS (
-        DELETE FROM procrastinate_jobs j USING others n
-        WHERE j.queueing_lock = n.dispatch_id || ':' || n.fence AND j.status = 'todo'
-    )
-    UPDATE offers o SET state = 'taken', worker = p_worker, taken_at = interlock_now(),
-        deadline = interlock_now() + o.timeout
-    FROM others n
-    WHERE o.dispatch_id = n.dispatch_id AND o.fence = n.fence AND o.state = 'offered'
-    RETURNING o.dispatch_id, o.fence, o.ask, interlock_token(o.secret, o.fence);
-END $$;
+-- Take the dispatch of a job that this worker has fetched, under a new fence.
+CREATE FUNCTION interlock_take(p_job BIGINT, p_worker BIGINT)
+RETURNS TABLE (dispatch_id BIGINT, fence BIGINT, ask BYTEA, token TEXT)
+LANGUAGE sql STRICT SECURITY DEFINER AS $$
+    UPDATE offers o SET fence = o.fence + 1, tokens = o.tokens || gen_random_uuid()::text,
+        worker = p_worker, deadline = interlock_now() + o.timeout
+    FROM procrastinate_jobs j
+    WHERE o.job_id = p_job AND o.state = 'open'
+        AND j.id = p_job AND j.status = 'doing' AND j.worker_id = p_worker
+    RETURNING o.dispatch_id, o.fence, o.ask, o.tokens[o.fence]
+$$;
 
--- The reply to a dispatch: 'accepted', if it was taken under this fence and is still wanted. Else it
--- is kept as refused, and the answer says why: 'stale', 'forged' or 'unknown'.
+-- Accept the reply to a dispatch if it was taken under the newest fence and is still open. Any other
+-- is kept as refused, and the result says why: 'stale', 'forged' or 'unknown'.
 CREATE FUNCTION interlock_reply(
-    p_worker TEXT, p_dispatch BIGINT, p_fence BIGINT, p_token TEXT, p_body BYTEA,
+    p_dispatch BIGINT, p_fence BIGINT, p_token TEXT, p_body BYTEA,
     p_account TEXT, p_seconds FLOAT, p_limited BOOLEAN, p_reason TEXT
 ) RETURNS TEXT LANGUAGE plpgsql STRICT SECURITY DEFINER AS $$
 DECLARE
@@ -216,11 +133,11 @@ BEGIN
     IF NOT FOUND THEN
         RETURN 'unknown';
     END IF;
-    IF p_token <> interlock_token(v_offer.secret, p_fence) THEN
+    IF (v_offer.tokens[p_fence] = p_token) IS NOT TRUE THEN
         v_problem := 'forged';
     ELSIF v_offer.fence = p_fence AND v_offer.answer_hash = v_hash THEN
-        RETURN 'accepted';  -- said again, because nobody heard that it was
-    ELSIF v_offer.fence <> p_fence OR v_offer.state <> 'taken' OR v_offer.worker <> p_worker THEN
+        RETURN 'accepted';  -- repeated by a worker that did not hear so
+    ELSIF v_offer.fence <> p_fence OR v_offer.state <> 'open' THEN
         v_problem := 'stale';
     END IF;
     IF v_problem = '' THEN
@@ -239,37 +156,27 @@ BEGIN
         END IF;
     END IF;
     INSERT INTO replies VALUES (p_dispatch, CASE v_problem WHEN 'forged' THEN 0 ELSE p_fence END,
-        v_problem, v_offer.run_id, v_offer.queue, p_worker, p_account, p_limited, p_body,
-        interlock_now())
+        v_problem, v_offer.run_id, v_offer.queue, p_account, p_limited, p_body, interlock_now())
     ON CONFLICT DO NOTHING;
     PERFORM pg_notify('interlock_replies', v_offer.run_id::text);
     RETURN CASE v_problem WHEN '' THEN 'accepted' ELSE v_problem END;
 END $$;
 
--- Give a dispatch back that was taken and will not be answered: others may have it at once.
-CREATE FUNCTION interlock_give_back(p_worker TEXT, p_dispatch BIGINT, p_fence BIGINT, p_token TEXT)
-RETURNS BOOLEAN LANGUAGE plpgsql STRICT SECURITY DEFINER AS $$
+-- procrastinate lets any worker finish any job. One that was cut off must not remove the job that
+-- another works on by now: the job of an open offer stays.
+CREATE FUNCTION interlock_keep_job() RETURNS TRIGGER LANGUAGE plpgsql SECURITY DEFINER AS $$
 BEGIN
-    UPDATE offers SET worker = NULL, losses = losses - 1
-    WHERE dispatch_id = p_dispatch AND fence = p_fence AND state = 'taken' AND worker = p_worker
-        AND p_token = interlock_token(secret, fence);
-    IF NOT FOUND THEN
-        RETURN FALSE;
+    IF EXISTS (SELECT 1 FROM offers WHERE job_id = OLD.id AND state = 'open') THEN
+        RETURN NULL;
     END IF;
-    PERFORM pg_notify('interlock_replies', '');
-    RETURN TRUE;
+    RETURN OLD;
 END $$;
 
--- A worker has ended. Whatever it still holds is free for others.
-CREATE FUNCTION interlock_leave(p_worker TEXT) RETURNS VOID LANGUAGE plpgsql STRICT SECURITY DEFINER AS $$
-BEGIN
-    DELETE FROM workers WHERE worker_id = p_worker;
-    UPDATE offers SET worker = NULL WHERE worker = p_worker AND state = 'taken';
-    PERFORM pg_notify('interlock_replies', '');
-END $$;
+CREATE TRIGGER interlock_keep_job BEFORE DELETE ON procrastinate_jobs
+    FOR EACH ROW EXECUTE FUNCTION interlock_keep_job();
 
--- They act with their owner's rights, so they see no tables but these, whatever else bears a name of
--- theirs, and are for nobody until they are granted. procrastinate's triggers find its tables, too.
+-- Functions that act with their owner's rights see only the tables of this schema, and nobody may call
+-- them until that is granted. procrastinate's triggers find its tables in the same way.
 DO $$
 DECLARE
     v_name REGPROCEDURE;

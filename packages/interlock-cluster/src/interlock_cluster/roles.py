@@ -1,4 +1,4 @@
-"""Least privilege on a PostgreSQL server: who may do what to the tables.
+"""Least privilege on a PostgreSQL server: the rights of each role.
 
 Roles without a login, to be granted to the users of a server. A reader sees everything; an answerer
 may also leave answers, under the name that the server knows them by; a coordinator works on runs; a
@@ -33,9 +33,9 @@ QUEUE_GRANTS = (
     f"grant select, insert, update, delete on all tables in schema {{queue}} to {COORDINATOR}",
     f"grant usage, select, update on all sequences in schema {{queue}} to {COORDINATOR}, {WORKER}",
     f"grant execute on all functions in schema {{queue}} to {COORDINATOR}, {WORKER}",
-    # Jobs hold numbers only. What they are about, a worker learns by taking one.
+    # Jobs hold numbers only. A worker learns what they are about by taking one.
     f"grant select, insert, update, delete on {_JOBS} to {WORKER}",
-    f"grant select on workers to {READER}, {ANSWERER}",
+    f"grant select on workers, procrastinate_workers to {READER}, {ANSWERER}",
     f"grant execute on function interlock_now() to {READER}, {ANSWERER}",
 )
 """The same for the work queue, with its schema as the search path. Workers see none of its own

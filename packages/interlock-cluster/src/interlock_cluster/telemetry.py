@@ -1,7 +1,7 @@
-"""Telemetry of a worker: what it does, counted; and a span for each agent that it has run.
+"""Telemetry of a worker: counts of its work, and a span for each agent that it has run.
 
-A worker reads nothing of the journal. It knows the run of a dispatch, and so the ids of its trace
-and of the span that its own belong to.
+A worker reads nothing of the journal. The run of a dispatch tells it the ids of the trace and of
+the span above its own.
 """
 
 from collections.abc import Callable, Mapping
@@ -15,8 +15,8 @@ from interlock_cluster.worker.host import EndedWork
 
 
 class WorkerObserver:
-    """Counts what a worker reports, and sends the spans of its agents. It does no more than report
-    if telemetry is off."""
+    """Counts what a worker reports, and sends the spans of its agents. It only reports if telemetry
+    is off."""
 
     def __init__(self, report: Report, agents: Mapping[str, str], name: str, slots: int) -> None:
         """`agents` has the words that name the agent of each role."""
@@ -33,7 +33,7 @@ class WorkerObserver:
             self._guard(self._count, self._telemetry, fields)
 
     def end(self, work: EndedWork) -> None:
-        """An agent has answered, or will not."""
+        """Send the span of an agent that has answered, or will not."""
         if self._telemetry is not None and self._telemetry.tracer is not None:
             self._guard(self._send, self._telemetry.tracer, work)
 
@@ -52,7 +52,7 @@ class WorkerObserver:
             telemetry.add("interlock.worker.duration", fields["seconds"], role=role)
 
     def _send(self, tracer: Tracer, work: EndedWork) -> None:
-        """A span for each time that a worker had the dispatch: its id is made of the fence."""
+        """Send a span for each time that a worker had the dispatch; its id is made of the fence."""
         ask, reply = work.ask, work.reply or Reply(work.ask.dispatch_id)
         agent = AgentOfRole(ask.role, self._agents[ask.role])
         ids = SpanIds.of_run(ask.run_id, ask.run_at)

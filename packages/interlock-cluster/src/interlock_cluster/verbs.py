@@ -15,7 +15,7 @@ VERBS = {
     ),
     "workers": Verb(
         "Many machines",
-        "List the workers of the database, and what each does.",
+        "List the workers of the database, and the dispatches of each.",
         "interlock_cluster.cli",
     ),
     "init-db": Verb(

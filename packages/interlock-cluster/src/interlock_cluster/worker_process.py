@@ -1,4 +1,4 @@
-"""A worker of this host, from the words that name its agents; and all workers of a database."""
+"""Build a worker of this host from the words that name its agents; list all workers."""
 
 import asyncio
 import os
@@ -7,15 +7,15 @@ import socket
 import threading
 import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 
 from interlock.api.project import Project
-from interlock.api.workers import HeldDetails, WorkerStatus
+from interlock.api.workers import WorkerStatus
 from interlock.carriers.background import CrashReporter
 from interlock.carriers.contract import Carrier
 from interlock.carriers.registry import (
@@ -36,18 +36,28 @@ from interlock.runtime.settings import open_query_broker
 from interlock.system.clock import SystemClock
 from interlock.system.errors import UsageError
 from interlock.version import __version__
-from interlock_cluster.queue import describe_queue
-from interlock_cluster.queue import list_workers as read_workers
-from interlock_cluster.queue_worker import WorkerIdentity
+from interlock_cluster.postgres import open_driver
+from interlock_cluster.queue import WorkerIdentity, describe_queue, list_workers
+from interlock_cluster.telemetry import WorkerObserver
 from interlock_cluster.worker.checkout import CheckoutStore
-from interlock_cluster.worker.host import EndedWork, WorkerHost
+from interlock_cluster.worker.host import WorkerHost
 
 LEASE = 15.0
 """Seconds without a heartbeat after which a worker's dispatches go to others."""
 GRACE = 600.0
 """Seconds for agents to finish after SIGTERM."""
-T = TypeVar("T")
 _NOT_ON_WORKERS = (*FILE_CARRIERS, MCP, "worker")
+
+
+class WorkerOptions(msgspec.Struct, frozen=True):
+    """How a worker presents itself, and how long others wait for it."""
+
+    name: str = ""
+    """What people see; empty for the host's name."""
+    slots: int = 1
+    labels: Sequence[str] = ()
+    lease: float = LEASE
+    grace: float = GRACE
 
 
 class Worker:
@@ -58,24 +68,16 @@ class Worker:
         project: Project,
         roles: Mapping[str, str],
         report: Report,
-        *,
-        name: str = "",
-        slots: int = 1,
-        labels: Sequence[str] = (),
-        lease: float = LEASE,
-        grace: float = GRACE,
-        ended: Callable[[EndedWork], None] = lambda _work: None,
+        options: WorkerOptions,
     ) -> None:
-        """`roles` has the words that name the agent of each role, as `--agent` does; `ended` is
-        told what became of each dispatch, and must not raise."""
+        """`roles` has the words that name the agent of each role, as `--agent` does."""
         if not isinstance(project.db, PostgresAddress):
             raise UsageError(
                 f"a worker needs a PostgreSQL database; {project.db} is a file. On one machine "
                 "agents need no worker; over MCP or HTTP, use --dispatch mcp with 'interlock mcp' "
                 "or 'interlock serve'"
             )
-        _check_words(roles, labels)
-        self._project = project
+        _check_words(roles, options.labels)
         self._address = project.db
         self._report = report
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -83,35 +85,34 @@ class Worker:
         agents = _build_agents(roles, _build_context(project, self._address))
         self.identity = WorkerIdentity(
             worker_id=uuid.uuid4().hex,
-            name=name or socket.gethostname(),
+            name=options.name or socket.gethostname(),
             host=socket.gethostname(),
             pid=os.getpid(),
             version=__version__,
-            queues=_name_queues(agents, labels),
+            queues=_name_queues(agents, options.labels),
             agents=dict(roles),
-            labels=tuple(labels),
-            slots=slots,
-            lease=lease,
+            labels=tuple(options.labels),
+            slots=options.slots,
+            lease=options.lease,
         )
         self._host = WorkerHost(
             self._address,
             self.identity,
             agents,
-            report,
+            WorkerObserver(report, roles, self.identity.name, options.slots),
             checkouts=CheckoutStore(beside(self._address, "checkouts").resolve()),
-            grace=grace,
+            grace=options.grace,
             read_liveness=self._read_liveness,
-            ended=ended,
         )
 
     def run(self) -> int:
-        """Work until SIGTERM or SIGINT; how many replies were accepted. A second signal gives back
-        at once what is under way."""
+        """Work until SIGTERM or SIGINT, and return how many replies were accepted. A second signal
+        gives back at once what is under way."""
         asyncio.run(self._run())
         return self._host.done
 
     def stop(self) -> None:
-        """As a signal does; safe to call from another thread, and before it runs."""
+        """Stop as a signal would; safe to call from another thread, and before it runs."""
         with self._starting:
             if self._loop is None:
                 self._host.stop()
@@ -138,39 +139,12 @@ class Worker:
 
 def read_worker_statuses(address: PostgresAddress) -> list[WorkerStatus]:
     """Return the workers that the database knows."""
-    from interlock_cluster.postgres import open_driver
-
     with explain_errors(address):
         server = open_driver(address, "ro")
         try:
-            rows = read_workers(server) if describe_queue(server) else []
+            return list_workers(server) if describe_queue(server) else []
         finally:
             server.close()
-    return [
-        WorkerStatus(
-            each.worker_id,
-            each.name,
-            each.host,
-            each.pid,
-            each.version,
-            "dead" if each.silent > each.lease else each.state,
-            _decode(each.agents, dict[str, str], {}),
-            tuple(each.labels),
-            each.slots,
-            each.started_at,
-            round(max(0.0, each.silent), 1),
-            _decode(each.held, tuple[HeldDetails, ...], ()),
-        )
-        for each in rows
-    ]
-
-
-def _decode(text: str, type_: type[T], missing: T) -> T:
-    """What a worker says of itself; one that says nonsense hides no other."""
-    try:
-        return msgspec.json.decode(text, type=type_)
-    except msgspec.DecodeError:
-        return missing
 
 
 def _check_words(roles: Mapping[str, str], labels: Sequence[str]) -> None:
@@ -211,7 +185,7 @@ def _build_agents(roles: Mapping[str, str], context: AgentContext) -> dict[str, 
 
 
 def _name_queues(agents: Mapping[str, Carrier], labels: Sequence[str]) -> dict[str, str]:
-    """The queues of these roles, with and without a label, and what each is charged to."""
+    """Return the queues of these roles, with and without a label, and the account of each."""
     found: dict[str, str] = {}
     for role, carrier in agents.items():
         account = carrier.account_of(role)
@@ -221,7 +195,7 @@ def _name_queues(agents: Mapping[str, Carrier], labels: Sequence[str]) -> dict[s
 
 
 def describe_since(status: WorkerStatus) -> str:
-    """When a worker came, by this machine's clock."""
+    """Return when a worker came, by this machine's clock."""
     return time.strftime("%Y-%m-%d %H:%M", time.localtime(status.started_at))
 
 

@@ -217,10 +217,7 @@ def test_what_nobody_has_begun_with_rests_with_its_run(
         assert world.say("resume", "1").out.startswith("run 1: done; 2 done")
     with psycopg.connect(postgres.url) as connection:
         connection.execute(f"drop role {user}")
-    assert read(postgres, "select distinct fence from interlock_queue.offers order by 1") == [
-        (1,),
-        (2,),
-    ]
+    assert read(postgres, "select distinct fence from interlock_queue.offers") == [(1,)]
 
 
 BAD: dict[str, tuple[tuple[str, ...], str]] = {

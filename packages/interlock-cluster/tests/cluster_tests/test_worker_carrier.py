@@ -5,23 +5,19 @@ import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import cast
 
+import psycopg
 import pytest
-from procrastinate import PsycopgConnector
+from procrastinate import App
 from psycopg.pq import TransactionStatus
 
 from interlock.api.project import Project
 from interlock.carriers.contract import Carrier
 from interlock.journal.address import PostgresAddress
 from interlock.testing import CarrierContract, ManualClock
-from interlock_cluster import queue
-from interlock_cluster.queue_worker import WrittenReply
 from interlock_cluster.worker.carrier import WorkerCarrier
-from interlock_cluster.worker.database import DatabaseThreads
-from interlock_cluster.worker.jobs import JobPuller
-from interlock_cluster.worker.replies import ReplyWriter
-from interlock_cluster.worker_process import Worker
+from interlock_cluster.worker.connector import PatientConnector
+from interlock_cluster.worker_process import Worker, WorkerOptions
 
 ANSWER = "import os; print('{\"case\": \"' + os.environ['INTERLOCK_CASE_ID'] + '\"}')"
 
@@ -40,7 +36,7 @@ class TestWorkerCarrier(CarrierContract):
             heard.append(text)
 
         project = Project(tmp_path, db=postgres.url)
-        worker = Worker(project, roles, hear, name="ann", slots=2, lease=30)
+        worker = Worker(project, roles, hear, WorkerOptions("ann", slots=2, lease=30))
         thread = threading.Thread(target=worker.run)
         thread.start()
         yield
@@ -51,48 +47,38 @@ class TestWorkerCarrier(CarrierContract):
         return WorkerCarrier(self.address)
 
 
-def test_a_reply_that_is_not_taken_holds_up_no_other(postgres: PostgresAddress) -> None:
-    async def hand_in() -> tuple[list[str], list[str]]:
-        problems: list[str] = []
-        database = DatabaseThreads(postgres, "replies")
-        await database.call(queue.ensure_queue)
-        writer = ReplyWriter(database, "1" * 32, problems.append)
-        bodies = [b"first", bytes(3_000_000), b"third"]
-        tasks = [
-            asyncio.create_task(writer.write(WrittenReply(number, 1, "", body)))
-            for number, body in enumerate(bodies)
-        ]
-        said = [await tasks[0], await tasks[2]]
-        assert not tasks[1].done()
-        tasks[1].cancel()  # whoever gave it up
-        said.append(await writer.write(WrittenReply(4, 1, "", b"last")))
-        await database.close()
-        return said, problems
-
-    said, problems = asyncio.run(hand_in())
-    assert said == ["unknown"] * 3, "nobody has offered these"
-    assert "a reply of 3000000 bytes is too long" in problems[0]
-    assert problems[-1] == ""
-
-
 def test_a_worker_that_vanishes_leaves_no_rows_locked(postgres: PostgresAddress) -> None:
     """procrastinate's own way is a transaction around each statement: a host that vanished before
     its commit kept the row of its worker locked, and coordinators waited for it."""
 
     async def look() -> bool:
-        database = DatabaseThreads(postgres, "queue")
-        await database.call(queue.ensure_queue)
-        schema = await database.call(queue.find_schema)
-        await database.close()
-
-        async def take(*_given: object) -> int:
-            return 0
-
-        app = JobPuller(postgres, schema, asyncio.Semaphore(1), take)._make_app()
-        async with app.open_async():
-            connector = cast(PsycopgConnector, app.connector)
-            async with connector.pool.connection() as connection:
-                await connection.execute("select 1")
-                return connection.info.transaction_status is TransactionStatus.IDLE
+        connector = PatientConnector(postgres, "public", lambda _problem: None)
+        async with App(connector=connector).open_async(), connector.pool.connection() as connection:
+            await connection.execute("select 1")
+            return connection.info.transaction_status is TransactionStatus.IDLE
 
     assert asyncio.run(look())
+
+
+def test_a_statement_is_repeated_until_the_server_answers(postgres: PostgresAddress) -> None:
+    """procrastinate's heartbeat would end for good with the first statement that fails."""
+    problems: list[str] = []
+
+    def hear(problem: str) -> None:
+        problems.append(problem)
+        if len(problems) == 1:
+            with psycopg.connect(postgres.url) as connection:
+                connection.execute("insert into mended values (1)")
+
+    async def ask() -> dict[str, object]:
+        connector = PatientConnector(postgres, "public", hear)
+        async with App(connector=connector).open_async():
+            return await connector.execute_query_one_async(
+                "select case when exists (select from mended) then 'yes'"
+                " else pg_terminate_backend(pg_backend_pid())::text end as said"
+            )
+
+    with psycopg.connect(postgres.url) as connection:
+        connection.execute("create table mended (x int)")
+    assert asyncio.run(ask()) == {"said": "yes"}
+    assert (bool(problems[0]), problems[1:]) == (True, [""])

@@ -22,7 +22,6 @@ from interlock.runtime.settings import Settings
 from interlock.signals.batch import Briefing, Phase
 from interlock.system.clock import Clock
 from interlock.system.errors import SourceError
-from interlock_cluster.worker.carrier import WorkerCarrier
 from interlock_rca.briefing import add_findings
 from interlock_rca.builtin_answers import BuiltinAnalyst
 from interlock_rca.case_overview import name_failures, read_overview
@@ -122,8 +121,9 @@ class Rca(Application):
             phases=any(isinstance(each, BatchCarrier) for each in carriers.values()),
             only=only,
             prompted=lambda step: circuit.steps[step].role not in promptless,
-            elsewhere=lambda step: isinstance(
-                carriers.get(circuit.steps[step].role), WorkerCarrier
+            elsewhere=lambda step: (
+                (carrier := carriers.get(circuit.steps[step].role)) is not None
+                and carrier.traits.elsewhere
             ),
         )
         analysis = BuiltinAnalyst(hooks, circuit.thresholds)

@@ -1,13 +1,12 @@
 """The carrier `worker`: asks are offered to workers on other hosts, whose replies are rows.
 
-Everything it tells the database goes out in one exchange: what is settled, what is offered, what
-workers have lost. Replies are read and handed to the loop; only when the loop has decided, and said
-so by `settle`, is a row removed. A reply under an older fence is handed on as refused, so that it
-is journaled. Nobody is asked for more than the workers can soon take.
+Each exchange with the database is one transaction: it settles, offers, and offers again what a
+worker has lost. Replies are read and handed to the loop; a row is removed only after the loop has
+decided and called `settle`. A reply under an older fence is handed on as refused, so that it is
+journaled. A run offers no more than the workers can soon take.
 """
 
 import asyncio
-import math
 import random
 import time
 from collections import Counter
@@ -27,38 +26,38 @@ from interlock.journal.ownership import describe_self
 from interlock.system.errors import InterlockError, SourceError
 from interlock_cluster import queue
 from interlock_cluster.postgres import PostgresConnection
-from interlock_cluster.queue import MOST_LOSSES, LostOffer, Offer, QueuedReply, QueueRoom
-from interlock_cluster.worker.database import DatabaseThreads, ReplyListener
+from interlock_cluster.queue import MOST_LOSSES, LostOffer, Offer, QueuedReply
+from interlock_cluster.worker.database import DatabaseThread, ReplyListener
 
 POLL = 1.0
 """Seconds between looks, give or take a third."""
 _EVERY = {"missing": 5.0, "tidy": 30.0}
-"""Seconds between looks for offers that are gone, and for what is over."""
+"""Seconds between looks for missing offers, and between clean-ups."""
 _LEAST = 2
-"""Dispatches of a role that are offered even if nobody is there: the first to come finds work."""
+"""Dispatches of a role that are offered even without a worker, for the first to come."""
 _AHEAD = 2
-"""How many times the slots of its workers a queue is offered."""
+"""Dispatches that a run offers for each slot of its workers."""
 
 _decode = msgspec.json.Decoder(Reply).decode
 _PROBLEMS = {
-    "stale": "Dispatch {} was given to another worker, or is settled: this reply came too late.",
-    "forged": "The reply to dispatch {} has not the token that was given out with it.",
+    "stale": "Dispatch {} was given to another worker or is settled: this reply came too late.",
+    "forged": "The reply to dispatch {} lacks the token that the dispatch was given out with.",
 }
 
 
 class _News(msgspec.Struct):
-    """What one exchange with the database brought."""
+    """The results of one exchange with the database."""
 
     replies: list[QueuedReply] = []
-    room: dict[str, QueueRoom] = {}
-    lost: tuple[LostOffer, ...] = ()
-    overdue: tuple[tuple[int, float], ...] = ()
+    slots: dict[str, int] = {}
+    lost: list[LostOffer] = []
+    overdue: list[tuple[int, float]] = []
     missing: set[int] = set()
     limited_for: float = 0.0
 
 
 class _Exchange(msgspec.Struct, frozen=True):
-    """What the database is told in one transaction, and asked after it."""
+    """One transaction with the database, and the queries after it."""
 
     offers: tuple[Offer, ...]
     settled: tuple[int, ...]
@@ -66,13 +65,13 @@ class _Exchange(msgspec.Struct, frozen=True):
     queues: tuple[str, ...]
     delivered: tuple[tuple[int, int], ...]
     open: tuple[int, ...]
-    """Dispatches to look for, lest one be missing."""
+    """Dispatches whose offers are looked for."""
     withdrawn: tuple[int, ...]
-    """Those that nobody should begin with, because the work on their run ends."""
+    """Dispatches that no worker should begin, because the work on their run ends."""
     tidy: bool
 
     def hold(self, server: PostgresConnection) -> _News:
-        """Blocks: for a thread."""
+        """Hold the exchange. Blocks: for a thread."""
         news = _News()
         server.begin()
         if self.settled:
@@ -80,8 +79,8 @@ class _Exchange(msgspec.Struct, frozen=True):
         if self.offers:
             queue.insert_offers(server, self.offers)
         if self.run_ids:
-            swept = queue.sweep_offers(server, self.run_ids, self.queues)
-            news.lost, news.overdue = swept.lost, swept.overdue
+            news.lost = queue.sweep_offers(server, self.run_ids, self.queues)
+            news.overdue = queue.list_overdue(server, self.run_ids, self.queues)
         if self.withdrawn:
             me = describe_self()
             queue.withdraw_offers(server, self.withdrawn, me.pid, me.host)
@@ -90,7 +89,7 @@ class _Exchange(msgspec.Struct, frozen=True):
         server.commit()
         if self.run_ids:
             news.replies = queue.read_replies(server, self.run_ids, self.queues, self.delivered)
-            news.room = queue.read_room(server, self.queues)
+            news.slots = queue.count_slots(server, self.queues)
         if self.open:
             news.missing = queue.find_missing(server, self.open)
         if any(each.is_limited for each in news.replies):
@@ -101,7 +100,7 @@ class _Exchange(msgspec.Struct, frozen=True):
 class WorkerCarrier(Carrier):
     """Carries asks to workers that have the label, if there is one."""
 
-    traits = Traits(capacity="by role", times_itself=True)
+    traits = Traits(capacity="by role", times_itself=True, elsewhere=True)
 
     def __init__(self, address: PostgresAddress, label: str = "") -> None:
         self._address = address
@@ -115,7 +114,7 @@ class WorkerCarrier(Carrier):
         self._refused: set[tuple[int, int, str]] = set()
         self._run_ids: set[int] = set()
         self._queues: dict[str, None] = {}
-        self._room: dict[str, QueueRoom] = {}
+        self._slots: dict[str, int] = {}
         self._due = dict.fromkeys(_EVERY, 0.0)
         self._told: set[str] = set()
         self._problem = ""
@@ -125,7 +124,7 @@ class WorkerCarrier(Carrier):
         super().start(session)
         self._session = session
         self._closing = False
-        self._database = DatabaseThreads(self._address, "interlock-offers")
+        self._database = DatabaseThread(self._address, "interlock-offers")
         self._awake = asyncio.Event()
         self._stop_listening = ReplyListener.add(self._address, self._awake.set)
         self._task = asyncio.get_running_loop().create_task(self._run())
@@ -148,8 +147,8 @@ class WorkerCarrier(Carrier):
             self._awake.set()
 
     async def close(self) -> None:
-        """What a worker has begun with goes on; its reply is found when the run does. Nobody begins
-        with the rest."""
+        """Withdraw what no worker has begun; the run finds the replies to the rest when it is
+        resumed."""
         self._closing = True
         self._awake.set()
         self._stop_listening()
@@ -165,17 +164,16 @@ class WorkerCarrier(Carrier):
         return f"{role}:{self._label}" if self._label else role
 
     def account_of(self, role: str) -> str:
-        """What rests when the accounts of all workers do that could answer for the role."""
+        """Return the account that rests when those of all workers for the role do."""
         return f"workers for {self.name_queue(role)}"
 
     def keeps_answers(self) -> bool:
         return True
 
     def free_capacity(self, role: str) -> int:
-        """Twice the slots of live workers, shared with the other runs that want them."""
-        name = self.name_queue(role)
-        room = self._room.get(name, QueueRoom())
-        return max(_LEAST, math.ceil(_AHEAD * room.slots / room.runs)) - self._out[role]
+        """Return twice the slots of live workers, less what is out."""
+        slots = self._slots.get(self.name_queue(role), 0)
+        return max(_LEAST, _AHEAD * slots) - self._out[role]
 
     async def _run(self) -> None:
         await self._prepare()
@@ -207,7 +205,7 @@ class WorkerCarrier(Carrier):
             await self._wait()
 
     async def _wait(self) -> None:
-        """Until there is something to say or to hear; where the database fails, for a while."""
+        """Wait until there is something to say or to hear; after a failure, for a while."""
         # Chance only keeps coordinators out of step; no decision depends on it.
         pause = POLL * random.uniform(2 / 3, 4 / 3)  # noqa: S311
         if self._problem and not self._closing:
@@ -216,9 +214,7 @@ class WorkerCarrier(Carrier):
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._awake.wait(), pause)
 
-    def _plan_exchange(
-        self, offered: Mapping[int, Ask], settled: Mapping[int, None]
-    ) -> "_Exchange":
+    def _plan_exchange(self, offered: Mapping[int, Ask], settled: Mapping[int, None]) -> _Exchange:
         now = time.monotonic()
         due = {what for what, when in self._due.items() if when <= now}
         self._due |= {what: now + _EVERY[what] for what in due}
@@ -236,7 +232,7 @@ class WorkerCarrier(Carrier):
         )
 
     async def _prepare(self) -> None:
-        """Have a queue, once the database can be reached."""
+        """Make the queue, once the database can be reached."""
         while not self._closing:
             try:
                 await self._database.call(queue.ensure_queue)
@@ -259,9 +255,6 @@ class WorkerCarrier(Carrier):
             ask.dispatch_id,
             ask.run_id,
             ask.case_no,
-            ask.case_id,
-            ask.step,
-            ask.role,
             self.name_queue(ask.role),
             msgspec.json.encode(msgspec.structs.replace(ask, case=None)),
             step.timeout if step else None,
@@ -279,8 +272,8 @@ class WorkerCarrier(Carrier):
         for dispatch_id in news.missing:
             if dispatch_id in self._open and dispatch_id not in self._delivered:
                 self._to_offer[dispatch_id] = self._open[dispatch_id]
-        before, self._room = self._room, news.room or self._room
-        if before != self._room:
+        before, self._slots = self._slots, news.slots or self._slots
+        if before != self._slots:
             self._tell_of_room()
             self._session.wake_up()
 
@@ -291,9 +284,9 @@ class WorkerCarrier(Carrier):
         ask = self._open.get(queued.dispatch_id)
         if ask is None:
             return
-        others = news.room.get(self.name_queue(ask.role), QueueRoom()).slots
+        others = news.slots.get(self.name_queue(ask.role), 0)
         if queued.is_limited and queued.account and others:
-            # Somebody has an account that does not rest.
+            # Another worker has an account that does not rest.
             self._to_settle[ask.dispatch_id] = None
             self._to_offer[ask.dispatch_id] = ask
             self._awake.set()
@@ -311,17 +304,16 @@ class WorkerCarrier(Carrier):
     def _take_loss(self, lost: LostOffer) -> None:
         who = f" ({lost.worker})" if lost.worker else ""
         if lost.losses < MOST_LOSSES:
-            if lost.losses > 0:
-                tell_user(f"dispatch {lost.dispatch_id}: its worker{who} is gone; offered again")
+            tell_user(f"dispatch {lost.dispatch_id}: its worker{who} is gone; offered again")
         elif lost.dispatch_id in self._open:
             reason = f"{lost.losses} workers died or were cut off while they worked on it{who}"
             self._deliver(Reply(lost.dispatch_id, failure=CRASH, reason=reason))
 
     def _tell_of_room(self) -> None:
-        """Say once that nobody is there for a role, lest a user wait in vain."""
+        """Tell the user once that a role has no worker."""
         waiting = {self.name_queue(ask.role): ask.role for ask in self._open.values()}
         for name, role in waiting.items():
-            if name not in self._told and not self._room.get(name, QueueRoom()).slots:
+            if name not in self._told and not self._slots.get(name):
                 self._told.add(name)
                 label = f" --label {self._label}" if self._label else ""
                 tell_user(
@@ -331,7 +323,7 @@ class WorkerCarrier(Carrier):
 
 
 def _read_reply(ask: Ask, queued: QueuedReply, limited_for: float) -> Reply:
-    """What a worker says, as far as it may say it: of this dispatch, at a cost, and as no human."""
+    """Return the reply with only what a worker may say: about this dispatch, and not as a human."""
     try:
         said = _decode(queued.body)
     except (msgspec.DecodeError, UnicodeError) as error:
@@ -353,7 +345,7 @@ def _read_reply(ask: Ask, queued: QueuedReply, limited_for: float) -> Reply:
 
 
 def refuse_late(queued: QueuedReply) -> Reply:
-    """A reply that cannot count, as it is journaled."""
+    """Return a refused reply as it is journaled."""
     try:
         content = _decode(queued.body).content
     except (msgspec.DecodeError, UnicodeError):

@@ -1,9 +1,8 @@
 """Files of git repositories on a worker's host: a mirror per remote, a tree per case.
 
-An agent works in a clone of its own that shares the mirror's objects. What it leaves there is
-recorded by us, from outside its clone, and pushed to a ref of this dispatch and fence, which is
-made and never moved: work of a worker that comes late lies where nobody looks for it. Files that
-are only read are checked out once per commit, without the right to write.
+An agent works in a clone that shares the mirror's objects. Its files are recorded from outside the
+clone, and pushed to a ref of this dispatch and fence that never moves, so late work lies where
+nobody looks for it. Files that are only read are checked out once per commit, read-only.
 """
 
 import os
@@ -32,7 +31,7 @@ _MAX_OUTPUT = 1_000
 
 
 class WorkTree(msgspec.Struct):
-    """A tree that an agent of this host works in, and who it is for."""
+    """A tree that an agent of this host works in."""
 
     checkout: Checkout
     mirror: Path
@@ -40,9 +39,9 @@ class WorkTree(msgspec.Struct):
     fence: int
     lock: int
     at: int
-    """When it was made, in seconds since 1970: the date of the commit that records it."""
+    """When the tree was made, in seconds since 1970: the date of the commit that records it."""
     made: tuple[bytes, ...] = ()
-    """Files that the set-up command has left, which are nobody's work."""
+    """Files that the set-up command has left, which are no part of the work."""
 
     def release(self) -> None:
         """Let the next dispatch of the case have the folder."""
@@ -52,13 +51,14 @@ class WorkTree(msgspec.Struct):
 
 
 class CheckoutStore:
-    """The mirrors and trees of one host, in one folder. Its functions block: for threads."""
+    """The mirrors and trees of one host, in one folder. Its methods block: for threads."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
 
     def prepare(self, ask: Ask, fence: int) -> tuple[Ask, WorkTree | None]:
-        """The ask as it is on this host, with its files here; SourceError if they cannot be had."""
+        """Fetch an ask's files and return it with their paths here; raise SourceError if that
+        fails."""
         if not ask.execution.checkouts:
             if ask.execution.folder:
                 raise SourceError(
@@ -82,7 +82,7 @@ class CheckoutStore:
             raise
 
     def record(self, tree: WorkTree, ask: Ask, reply: Reply) -> Reply:
-        """The reply with the agent's work pushed, and paths as the coordinator knows them."""
+        """Push the agent's work, and return the reply with the coordinator's paths."""
         checkout = tree.checkout
         if checkout.folder:
             here, there = str(tree.folder).encode(), checkout.folder.encode()
@@ -123,8 +123,8 @@ class CheckoutStore:
         return mirror
 
     def _make_tree(self, ask: Ask, checkout: Checkout, fence: int) -> WorkTree:
-        """A new clone. The second attempt at a case has the folder of the first, so that a CLI
-        finds its session; while somebody works there, it has another."""
+        """Make a clone. A second attempt at a case gets the folder of the first, where a CLI finds
+        its session, unless that folder is in use."""
         if checkout.push and not is_safe_ref(checkout.push):
             raise SourceError(f"{checkout.push[:80]!r} is no ref that work could be pushed to")
         mirror = self._fetch(checkout)
@@ -160,7 +160,7 @@ class CheckoutStore:
         return WorkTree(checkout, mirror, folder, fence, lock, int(time.time()), tuple(made))
 
     def _make_readable(self, checkout: Checkout) -> Path:
-        """The files of a commit, once for all dispatches of this host."""
+        """Return the folder of a commit's files, made once for all dispatches of this host."""
         mirror = self._fetch(checkout)
         place = self._root / "sources" / _digest(checkout.remote) / checkout.commit
         if not place.is_dir():
@@ -209,7 +209,7 @@ class CheckoutStore:
 
 
 def _move_ask(ask: Ask, tree: WorkTree | None, places: dict[str, str]) -> Ask:
-    """The ask with the folders of this host in place of the coordinator's."""
+    """Return the ask with the folders of this host in place of the coordinator's."""
 
     def move(text: str) -> str:
         # The longest first: one repository may lie in another.
@@ -235,7 +235,7 @@ def _move_ask(ask: Ask, tree: WorkTree | None, places: dict[str, str]) -> Ask:
 
 
 def _ignore_paths(clone: Path, paths: Sequence[bytes]) -> None:
-    """Have git take these for nobody's work, also when an agent adds all there is."""
+    """Let git ignore these paths, even when an agent adds all files."""
     lines = [
         b"/%s\n" % re.sub(rb"([\\*?\[ ])", rb"\\\1", path) for path in paths if b"\n" not in path
     ]
@@ -246,7 +246,7 @@ def _ignore_paths(clone: Path, paths: Sequence[bytes]) -> None:
 
 
 def _run_setup(command: Sequence[str], folder: Path, variables: Mapping[str, str]) -> None:
-    """SourceError if it fails, or takes too long."""
+    """Run the set-up command; raise SourceError if it fails or takes too long."""
     with tempfile.TemporaryFile() as output:
         try:
             process = subprocess.Popen(  # noqa: S603 - the project's own command

@@ -1,4 +1,4 @@
-"""The queue's database from an event loop: threads that have a connection, and one that listens.
+"""A coordinator's ways to the database: a thread with a connection, and threads that listen.
 
 A server that hangs keeps only the thread waiting, never the clocks of agents.
 """
@@ -20,32 +20,24 @@ _LISTEN_SECONDS = 5.0
 T = TypeVar("T")
 
 
-class DatabaseThreads:
-    """Calls functions with a connection: one after the other or, with more threads, some at once.
-    A connection that broke is made anew for the next call; whoever called is told by a StoreError,
-    and may call again."""
+class DatabaseThread:
+    """Calls functions with a connection, one after the other. A connection that broke is made anew
+    for the next call; the caller gets a StoreError, and may call again."""
 
-    def __init__(self, address: PostgresAddress, name: str, threads: int = 1) -> None:
+    def __init__(self, address: PostgresAddress, name: str) -> None:
         self._address = address
-        self._name = name
-        self._threads = threads
-        self._executor: ThreadPoolExecutor | None = None
-        self._own = threading.local()
-        self._opened: list[PostgresConnection] = []
+        self._executor = ThreadPoolExecutor(1, thread_name_prefix=name)
+        self._server: PostgresConnection | None = None
 
     async def call(self, do: Callable[[PostgresConnection], T]) -> T:
-        """What the function returns; one that begins a transaction has it rolled back if it
-        fails."""
-        if self._executor is None:
-            self._executor = ThreadPoolExecutor(self._threads, thread_name_prefix=self._name)
+        """Return the function's result; a transaction that it began is rolled back if it fails."""
         return await asyncio.get_running_loop().run_in_executor(self._executor, self._call, do)
 
     def _call(self, do: Callable[[PostgresConnection], T]) -> T:
         with explain_errors(self._address):
-            server: PostgresConnection | None = getattr(self._own, "server", None)
-            if server is None or server.driver.closed:
-                self._own.server = server = open_driver(self._address)
-                self._opened.append(server)
+            if self._server is None or self._server.driver.closed:
+                self._server = open_driver(self._address)
+            server = self._server
             try:
                 return do(server)
             except BaseException:
@@ -56,18 +48,38 @@ class DatabaseThreads:
                 raise
 
     async def close(self) -> None:
-        if self._executor is not None:
-            executor, self._executor = self._executor, None
-            await asyncio.get_running_loop().run_in_executor(None, executor.shutdown)
-        for server in self._opened:
-            server.close()
-        self._opened.clear()
-        self._own = threading.local()
+        await asyncio.get_running_loop().run_in_executor(None, self._executor.shutdown)
+        if self._server is not None:
+            self._server.close()
+
+
+def listen(
+    address: PostgresAddress, channel: str, wake: Callable[[], None], over: threading.Event
+) -> None:
+    """Call `wake` in a thread at each notification, and now and then, until `over` is set. Behind a
+    pooler nothing can be heard, so nothing is called."""
+
+    def hear() -> None:
+        while not over.is_set():
+            try:
+                server = open_driver(address)
+                if server.is_pooled:
+                    server.close()
+                    return
+                for _ in server.listen(channel, _LISTEN_SECONDS):
+                    if over.is_set():
+                        break
+                    wake()
+                server.close()
+            except (StoreError, *ERRORS):
+                over.wait(_LISTEN_SECONDS)
+
+    threading.Thread(target=hear, name=f"listen-{channel}", daemon=True).start()
 
 
 class ReplyListener:
-    """Wakes all who wait for replies of a database's workers, over one connection per process. Only
-    makes it quicker: everybody looks now and then anyway."""
+    """Wakes all carriers that wait for replies of a database's workers, over one connection per
+    process. They also look now and then, so a missed notification costs only time."""
 
     _shared: ClassVar[dict[PostgresAddress, "ReplyListener"]] = {}
     _lock: ClassVar[threading.Lock] = threading.Lock()
@@ -76,11 +88,11 @@ class ReplyListener:
         self._address = address
         self._wake: dict[object, tuple[asyncio.AbstractEventLoop, Callable[[], None]]] = {}
         self._over = threading.Event()
-        threading.Thread(target=self._hear, name="interlock-replies", daemon=True).start()
+        listen(address, CHANNEL, self._wake_all, self._over)
 
     @classmethod
     def add(cls, address: PostgresAddress, wake: Callable[[], None]) -> Callable[[], None]:
-        """Call `wake` in this event loop whenever something is said; returns what ends that."""
+        """Call `wake` in this event loop at each notification; the result ends that."""
         key = object()
         with cls._lock:
             found = cls._shared.get(address)
@@ -96,21 +108,6 @@ class ReplyListener:
                     found._over.set()
 
         return remove
-
-    def _hear(self) -> None:
-        while not self._over.is_set():
-            try:
-                server = open_driver(self._address)
-                if server.is_pooled:
-                    server.close()
-                    return
-                for _ in server.listen(CHANNEL, _LISTEN_SECONDS):
-                    if self._over.is_set():
-                        break
-                    self._wake_all()
-                server.close()
-            except (StoreError, *ERRORS):
-                self._over.wait(_LISTEN_SECONDS)
 
     def _wake_all(self) -> None:
         with self._lock:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 import msgspec
 
 from interlock.carriers.contract import Ask, Carrier, Checkout, Reply
+from interlock.carriers.exchange import ExchangeCarrier, name_refs
 from interlock.system.errors import SourceError, UsageError
 from interlock.system.git import date_variables
 from interlock.system.git_remote import (
@@ -20,12 +21,12 @@ from interlock.system.git_remote import (
     find_remote_ref,
     push_new_ref,
 )
-from interlock_cluster.worker.carrier import WorkerCarrier
-from interlock_cluster.worker.exchange import ExchangeCarrier, is_worker, name_refs
 from interlock_delivery.config import DeliveryConfig
 from interlock_delivery.worktrees.names import kept_ref
 from interlock_delivery.worktrees.tree import TaskTree
 
+_WORKER = "worker"
+"""The agent whose work is done on other hosts, as users name it."""
 FindTree = Callable[[Ask], TaskTree]
 
 
@@ -95,9 +96,11 @@ class TreeExchange:
 
 
 def check_workers(agents: Mapping[str, str], remote: str) -> None:
-    """UsageError if workers on other hosts play a role, and there is no git remote to send them its
+    """Raise UsageError if workers on other hosts play a role, and no git remote can bring them its
     tree."""
-    roles = [role or "every role" for role, words in agents.items() if is_worker(words)]
+    roles = [
+        role or "every role" for role, words in agents.items() if words.partition(":")[0] == _WORKER
+    ]
     if roles and not remote:
         raise UsageError(
             f"{roles[0]} is played by workers on other hosts, and there is no git remote to send "
@@ -110,14 +113,14 @@ def check_workers(agents: Mapping[str, str], remote: str) -> None:
 def connect_workers(
     carriers: Mapping[str, Carrier], config: DeliveryConfig, find_tree: FindTree
 ) -> dict[str, Carrier]:
-    """The carriers, with trees sent along where workers on other hosts play a role."""
+    """Return the carriers, with trees sent along where agents on other hosts play a role."""
     work = config.work
     found = dict(carriers)
     made: dict[int, Carrier] = {}
     for role, carrier in carriers.items():
-        if isinstance(carrier, WorkerCarrier):
+        if carrier.traits.elsewhere:
             if id(carrier) not in made:
-                check_workers({role: "worker"}, work.remote)
+                check_workers({role: _WORKER}, work.remote)
                 exchange = TreeExchange(work.remote, config.workspace, find_tree, work.setup)
                 made[id(carrier)] = ExchangeCarrier(carrier, exchange)
             found[role] = made[id(carrier)]

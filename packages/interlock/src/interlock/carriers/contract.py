@@ -201,6 +201,8 @@ class Traits(msgspec.Struct, frozen=True, kw_only=True):
     answered: Literal["now", "inbox", "by hand"] = "now"
     """How answers come: while the run works, or by a later command, to a question at the inbox or
     to a prompt in a file."""
+    elsewhere: bool = False
+    """The agents work on other hosts: files of theirs travel with the dispatch."""
     forgets_prompts: bool = False
     """True if open dispatches need no prompts in memory; they are read from the journal."""
     hint: str = ""

@@ -1,7 +1,7 @@
-"""A carrier before that of workers: things go out with each ask, and come in with its reply.
+"""A carrier in front of one whose agents work on other hosts: files travel with the dispatch.
 
-What that is, an application says by a `WorkExchange`, which may talk to git and disks. Replies that
-bring nothing, because they were refused or are failures, pass as they are.
+An application says by a `WorkExchange` which files go out with an ask and come in with its reply.
+Replies that bring nothing, because they were refused or are failures, pass as they are.
 """
 
 import asyncio
@@ -11,36 +11,34 @@ from typing import Any, Protocol, TypeVar
 import msgspec
 
 from interlock.carriers.background import report_failure
-from interlock.carriers.contract import Ask, CarrierWrapper, Reply, Session
+from interlock.carriers.contract import Ask, Carrier, CarrierWrapper, Reply, Session
 from interlock.engine.circuit import CRASH
 from interlock.system.errors import InterlockError
-from interlock_cluster.worker.carrier import WorkerCarrier
 
 T = TypeVar("T")
 
 
 class WorkExchange(Protocol):
-    """What is done with each dispatch. All of it blocks, and is done in threads; for what has the
-    same name by `name_place`, one after the other."""
+    """The files of dispatches. All methods block and are called in threads, one after the other for
+    dispatches of the same place."""
 
     def name_place(self, ask: Ask) -> str:
-        """The place that the dispatch works on."""
+        """Return the place that the dispatch works on."""
 
     def send(self, ask: Ask) -> Ask:
-        """The ask as workers get it. Done again after a restart, it comes to the same."""
+        """Send the files, and return the ask as workers get it; safe to repeat after a restart."""
 
     def take(self, ask: Ask, reply: Reply) -> Reply:
-        """Take what came with the reply, and say what the loop shall see. Done again after a
-        restart, it comes to the same."""
+        """Take the files that came with a reply, and return it for the loop; safe to repeat."""
 
     def clean_up(self, ask: Ask) -> None:
-        """The dispatch is decided. What cannot be removed stays, and does no harm."""
+        """Remove the files of a decided dispatch; any that stay do no harm."""
 
 
 class ExchangeCarrier(CarrierWrapper):
-    """Asks go out, and replies come in, through an exchange."""
+    """Sends asks, and takes replies, through an exchange."""
 
-    def __init__(self, inner: WorkerCarrier, exchange: WorkExchange) -> None:
+    def __init__(self, inner: Carrier, exchange: WorkExchange) -> None:
         super().__init__(inner)
         self._exchange = exchange
         self._open: dict[int, Ask] = {}
@@ -68,7 +66,7 @@ class ExchangeCarrier(CarrierWrapper):
         self._open.clear()
 
     def is_open(self, ask: Ask) -> bool:
-        """Whether the dispatch still waits for an answer to this ask."""
+        """Return whether the dispatch still waits for an answer to this ask."""
         return self._open.get(ask.dispatch_id) is ask
 
     def _begin(self, work: Coroutine[Any, Any, None]) -> None:
@@ -118,11 +116,6 @@ class ExchangeCarrier(CarrierWrapper):
 
 
 def name_refs(workspace: str, ask: Ask) -> str:
-    """How the refs of a dispatch begin on a git remote. `workspace` keeps runs of several databases
-    apart, which may share a remote."""
+    """Return how the refs of a dispatch begin on a git remote. `workspace` keeps runs of several
+    databases apart, which may share a remote."""
     return f"refs/interlock/{workspace}-{ask.run_id}/{ask.case_no}/{ask.dispatch_id}"
-
-
-def is_worker(words: str) -> bool:
-    """Whether the words that name an agent leave the work to workers."""
-    return words.partition(":")[0] == "worker"
