@@ -121,7 +121,7 @@ def _begin(raw: RawConnection) -> None:
 @contextmanager
 def transaction(connection: Connection) -> Iterator[RawConnection]:
     """Run a transaction: all of it is committed at the end, or nothing is."""
-    raw = raw_connection(connection)
+    raw = connection.raw
     _begin(raw)
     try:
         yield raw

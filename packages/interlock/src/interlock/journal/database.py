@@ -14,12 +14,7 @@ import msgspec
 
 from interlock.journal import sqlite
 from interlock.journal.address import DatabaseAddress, PostgresAddress, beside, make_absolute
-from interlock.journal.connection import (
-    ERRORS,
-    Connection,
-    RawConnection,
-    transaction,
-)
+from interlock.journal.connection import ERRORS, Connection, RawConnection, transaction
 from interlock.journal.ownership import Writer, Writers, describe_self, read_writers
 from interlock.journal.schema import (
     TableSet,

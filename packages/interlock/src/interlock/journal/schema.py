@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from interlock.journal.address import DatabaseAddress
-from interlock.journal.connection import Connection, RawConnection, find_server, raw_connection
+from interlock.journal.connection import Connection, RawConnection, find_server
 from interlock.journal.server import load_driver
 from interlock.system.errors import SourceError, StoreError
 
@@ -147,7 +147,7 @@ def bring_up_to_date(
 
     With `create`, also create a journal that does not exist yet.
     """
-    raw = raw_connection(connection)
+    raw = connection.raw
     if _is_done(read_versions(raw), sets):
         return
     driver = _import_driver(raw)
