@@ -33,7 +33,7 @@ def connect(path: Path, mode: str) -> Iterator[Connection]:
     address = f"file:{quoted}?mode={mode}"
     with closing(sqlite3.connect(address, uri=True, isolation_level=None, timeout=5.0)) as raw:
         raw.execute("pragma foreign_keys=on")
-        yield Connection(raw)
+        yield Connection(raw, path)
 
 
 def make_durable(connection: Connection) -> None:
