@@ -118,7 +118,7 @@ def write_beside(db: DatabaseAddress) -> Iterator[RawConnection]:
             with sqlite.connect(db, "rw") as connection:
                 connection.raw.execute("pragma synchronous=full")
                 with transaction(connection) as raw:
-                    _check_current(db, connection)  # it may be moved meanwhile
+                    _check_current(db, connection)  # the journal may have been moved meanwhile
                     yield raw
         else:
             with _open_server(db) as connection, transaction(connection) as raw:
@@ -170,7 +170,7 @@ def explain_errors(db: DatabaseAddress) -> Iterator[None]:
         kind = NoRightsError if driver.lacks_rights(error) else StoreError
         raise kind(driver.explain_error(db, error)) from error
     except BrokenPipeError:
-        raise  # somebody's output, never the database
+        raise  # from our output, never from the database
     except OSError as error:
         place = error.filename or db
         problem = f"{place}: {error.strerror or error}; check the path and its rights"

@@ -180,7 +180,7 @@ def own_run(
             raw.rollback()
             ownership.release(raw)
         except ERRORS:
-            pass  # the lease ends by itself
+            pass  # the lease expires
 
 
 def claim_due_run(

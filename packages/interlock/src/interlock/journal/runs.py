@@ -134,7 +134,7 @@ def insert_run(
     numbers = NumberSource(raw, "run", after=number or 0)
     run_id = number or numbers.take()
     if number:
-        numbers.take()  # on a server, nobody else gets this one
+        numbers.take()  # on a server, so that no other process gets it
     raw.execute(
         "insert into runs (run_id, circuit, version, text, source, fingerprint, options, status,"
         " seconds, created_at, changed_at) values (?, ?, ?, ?, ?, ?, ?, 'running', 0.0, ?, ?)",

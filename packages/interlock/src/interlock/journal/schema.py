@@ -77,7 +77,7 @@ def list_table_entries() -> list[metadata.EntryPoint]:
 def find_table_set(entry: metadata.EntryPoint) -> TableSet:
     """Return the tables that an entry point names; raise SourceError if they are missing."""
     top, *rest = entry.value.split(".")
-    spec = util.find_spec(top)  # of an inner package, it would import the outer ones
+    spec = util.find_spec(top)  # for an inner package, this would import its parents
     for place in (spec and spec.submodule_search_locations) or ():
         folder = Path(place, *rest)
         if all((folder / file).is_file() for file in ("schema.sql", "schema_postgres.sql")):
@@ -152,7 +152,7 @@ def bring_up_to_date(
         return
     driver = _import_driver(raw)
     with driver.schema_transaction(connection):
-        versions = read_versions(raw)  # another process may have been faster
+        versions = read_versions(raw)  # another process may have done it first
         if not versions and create:
             if others := driver.find_tables(connection):
                 raise StoreError(

@@ -128,23 +128,11 @@ def list_pauses(connection: Connection, run_id: int) -> list[Pause]:
 def list_calls(connection: Connection, run_id: int) -> dict[int, list[ModelCall]]:
     """Return every answered request to a model's endpoint in a run, by its dispatch."""
     found: dict[int, list[ModelCall]] = {}
-    for dispatch_id, *fields in connection.raw.execute(_CALLS, (run_id,)):
-        found.setdefault(dispatch_id, []).append(_read_call(*fields))
+    for dispatch_id, *fields, is_estimate in connection.raw.execute(_CALLS, (run_id,)):
+        call = ModelCall(*fields)
+        call = msgspec.structs.replace(call, is_estimate=bool(is_estimate))
+        found.setdefault(dispatch_id, []).append(call)
     return found
-
-
-def _read_call(
-    model: str,
-    request_id: str,
-    read: int,
-    cached: int,
-    cache_write: int,
-    output: int,
-    money: float,
-    is_estimate: int,
-) -> ModelCall:
-    tokens = (read, cached, cache_write, output)
-    return ModelCall(model, request_id, *tokens, money, bool(is_estimate))
 
 
 def list_open_inquiries(connection: Connection, run_id: int | None = None) -> list[OpenInquiry]:
