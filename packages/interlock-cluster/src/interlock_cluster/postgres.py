@@ -331,7 +331,7 @@ def _take_option(url: str, name: str) -> tuple[str, str]:
 def connect(address: PostgresAddress, mode: str) -> Iterator[Connection]:
     """Open a connection to the server; `mode` is "ro" or "rw"."""
     with closing(open_driver(address, mode)) as raw:
-        yield Connection(raw)
+        yield Connection(raw, address)
 
 
 def server_connection(connection: Connection) -> PostgresConnection:

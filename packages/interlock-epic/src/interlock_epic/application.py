@@ -29,7 +29,6 @@ from interlock.carriers.registry import (
 )
 from interlock.engine.circuit import HUMAN, Circuit
 from interlock.journal.connection import Connection
-from interlock.journal.database import find_address
 from interlock.journal.runs import Run
 from interlock.runtime.application import Application, RunSetup
 from interlock.runtime.settings import read_settings
@@ -71,7 +70,7 @@ class Epic(Application):
         own = msgspec.convert(config, EpicConfig)
         _check_host(own)
         notes: list[str] = []
-        db, settings = find_address(connection), own.settings
+        db, settings = connection.address, own.settings
         checkpoints = Checkpoints(find_state_folder(Path(own.root)))
         log = agents_folder(db) / str(run.run_id) / "signals.jsonl"
         signals = SignalLog(log, _show_line, clock.now)

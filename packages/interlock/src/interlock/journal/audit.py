@@ -13,13 +13,7 @@ import msgspec
 
 from interlock.engine.circuit import Circuit
 from interlock.journal import sqlite
-from interlock.journal.connection import (
-    ERRORS,
-    Connection,
-    RawConnection,
-    find_server,
-    raw_connection,
-)
+from interlock.journal.connection import ERRORS, Connection, RawConnection, find_server
 from interlock.journal.history import list_cases
 from interlock.journal.journal import build_state, hash_blob, read_blob
 from interlock.journal.runs import Run, find_run, load_cases
@@ -135,7 +129,7 @@ def _check_integrity(connection: Connection) -> Iterator[Fault]:
 
 
 def _check_blobs(connection: Connection) -> Iterator[Fault]:
-    raw = raw_connection(connection)
+    raw = connection.raw
     for number, digest in raw.execute("select blob_id, hash from blobs"):
         if not _is_intact(raw, number, digest):
             yield Fault(
@@ -152,7 +146,7 @@ def _is_intact(raw: RawConnection, number: int, digest: bytes) -> bool:
 
 def _check_dispatches(connection: Connection) -> Iterator[Fault]:
     """Report dispatches that were lost or answered twice: each is settled, or open in its case."""
-    rows = raw_connection(connection).execute(
+    rows = connection.raw.execute(
         "select d.dispatch_id, j.seq is not null, coalesce(c.dispatch_id, 0) = d.dispatch_id"
         " from dispatches d"
         " left join journal j on j.case_no = d.case_no and j.dispatch_id = d.dispatch_id"
@@ -169,7 +163,7 @@ def _check_dispatches(connection: Connection) -> Iterator[Fault]:
 
 def check_rules(connection: Connection, rules: AuditRules) -> Iterator[Fault]:
     """Return the faults that these rules find."""
-    raw = raw_connection(connection)
+    raw = connection.raw
     for fault_id, (find, message) in rules.items():
         found = [row[0] for row in raw.execute(find)] if isinstance(find, str) else find(raw)
         for subject in found:
@@ -177,7 +171,7 @@ def check_rules(connection: Connection, rules: AuditRules) -> Iterator[Fault]:
 
 
 def _check_refusals(connection: Connection) -> Iterator[Fault]:
-    rows = raw_connection(connection).execute(
+    rows = connection.raw.execute(
         "select r.refusal_id from refusals r join blobs b on b.blob_id = r.content"
         " where b.hash != r.content_hash"
     )

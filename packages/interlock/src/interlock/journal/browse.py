@@ -13,14 +13,7 @@ import msgspec
 
 from interlock.engine.case import Usage
 from interlock.engine.circuit import FAILURES, HUMAN
-from interlock.journal.connection import (
-    Connection,
-    RawConnection,
-    find_server,
-    is_row_id,
-    mark_all,
-    raw_connection,
-)
+from interlock.journal.connection import Connection, RawConnection, find_server, is_row_id, mark_all
 from interlock.journal.history import (
     MOST_NAMED,
     CaseSummary,
@@ -142,7 +135,7 @@ def list_glances(
 
     With `brief`, cases and costs are left out.
     """
-    raw = raw_connection(connection)
+    raw = connection.raw
     query = "select run_id, circuit, source, status, created_at, changed_at, options from runs"
     given: list[Any] = []
     if only:
@@ -172,18 +165,18 @@ def list_glances(
 def has_running(connection: Connection) -> bool:
     """Return True if any run is running, according to the journal."""
     query = "select 1 from runs where status = 'running' limit 1"
-    return raw_connection(connection).execute(query).fetchone() is not None
+    return connection.raw.execute(query).fetchone() is not None
 
 
 def list_case_numbers(connection: Connection, run_id: int) -> list[int]:
     """Return the numbers of all cases of a run, in order."""
     query = "select case_no from cases where run_id = ? order by case_no"
-    return [number for (number,) in raw_connection(connection).execute(query, (run_id,))]
+    return [number for (number,) in connection.raw.execute(query, (run_id,))]
 
 
 def count_places(connection: Connection, run_id: int) -> list[PlaceCount]:
     """Count the cases of a run by step, status and end."""
-    raw = raw_connection(connection)
+    raw = connection.raw
     rows = raw.execute(
         f"select c.step, c.status, {_end(raw)}, count(c.dispatch_id), count(*) from cases c"
         " where c.run_id = ? group by 1, 2, 3",
@@ -196,7 +189,7 @@ def list_case_rows(
     connection: Connection, run_id: int, wanted: CaseFilter, *, limit: int, offset: int = 0
 ) -> tuple[list[CostedCase], int]:
     """Return some cases of a run in order, and the total number."""
-    raw = raw_connection(connection)
+    raw = connection.raw
     where, given = _build_where(raw, wanted)
     tables = "cases c left join dispatches d on d.dispatch_id = c.dispatch_id"
     condition = f"where c.run_id = ?{where}"
@@ -263,7 +256,7 @@ def find_case_rows(connection: Connection, numbers: Sequence[int]) -> list[Coste
 
 
 def _read_rows(connection: Connection, numbers: Sequence[int]) -> Iterator[CostedCase]:
-    raw, cases = raw_connection(connection), find_cases(connection, numbers)
+    raw, cases = connection.raw, find_cases(connection, numbers)
     costs = {row[0]: row[1:] for row in raw.execute(_COSTS % mark_all(numbers), list(numbers))}
     pauses: dict[int, tuple[int, float]] = {}
     for run_id in {each.run_id for each in cases}:
@@ -284,7 +277,7 @@ def find_case_id(connection: Connection, run_id: int, case_no: int) -> str:
     """Return the id of a case by its number; raise NotFoundError if the run has no such case."""
     query = "select case_id from cases where run_id = ? and case_no = ?"
     known = is_row_id(run_id) and is_row_id(case_no)
-    row = raw_connection(connection).execute(query, (run_id, case_no)).fetchone() if known else None
+    row = connection.raw.execute(query, (run_id, case_no)).fetchone() if known else None
     if row is None:
         raise NotFoundError(f"there is no case with the number {case_no} in run {run_id}")
     return str(row[0])
@@ -293,7 +286,7 @@ def find_case_id(connection: Connection, run_id: int, case_no: int) -> str:
 def count_waiting(connection: Connection) -> int:
     """Return the number of questions in the database that wait for a person; agents' own questions
     are kept elsewhere."""
-    raw = raw_connection(connection)
+    raw = connection.raw
     (gates,) = raw.execute(
         "select count(*) from questions q join cases c on c.dispatch_id = q.question_id"
         " where q.answered_at is null"
@@ -306,7 +299,7 @@ def count_waiting(connection: Connection) -> int:
 
 def list_needs(connection: Connection) -> list[tuple[int, str, tuple[str, ...]]]:
     """Return the open cases that need others: run, id, and the needed cases."""
-    rows = raw_connection(connection).execute(
+    rows = connection.raw.execute(
         "select run_id, case_id, needs from cases where status = 'open' and needs != '[]'"
     )
     return [(run_id, case_id, tuple(msgspec.json.decode(needs))) for run_id, case_id, needs in rows]
@@ -314,7 +307,7 @@ def list_needs(connection: Connection) -> list[tuple[int, str, tuple[str, ...]]]
 
 def read_position(connection: Connection) -> Position:
     """Return the newest position in the journal; cheap enough to ask many times a second."""
-    raw = raw_connection(connection)
+    raw = connection.raw
     newest = (
         "select (select max(seq) from journal), (select max(dispatch_id) from dispatches),"
         " (select max(refusal_id) from refusals), (select max(case_no) from cases),"
@@ -333,14 +326,14 @@ def read_position(connection: Connection) -> Position:
 def list_statuses(connection: Connection, finished: Sequence[str]) -> dict[int, str]:
     """Return the journal's status of each unfinished run."""
     query = f"select run_id, status from runs where status not in ({mark_all(finished)})"
-    return dict(raw_connection(connection).execute(query, list(finished)).fetchall())
+    return dict(connection.raw.execute(query, list(finished)).fetchall())
 
 
 def find_case_numbers(
     connection: Connection, cases: Sequence[tuple[int, str]]
 ) -> list[tuple[int, int]]:
     """Return the runs and numbers of cases given by run and id."""
-    raw = raw_connection(connection)
+    raw = connection.raw
     query = "select run_id, case_no from cases where run_id = ? and case_id = ?"
     rows = (raw.execute(query, each).fetchone() for each in cases)
     return [(row[0], row[1]) for row in rows if row is not None]
@@ -354,7 +347,7 @@ def list_changed_cases(
     Each has a mark of the row that changed, the run, the case's number, and the time (0 for a new
     case).
     """
-    raw = raw_connection(connection)
+    raw = connection.raw
     back = _LOOK_BACK if find_server(raw) else 0
     rows = raw.execute(
         "select 'j' || j.seq, c.run_id, c.case_no, j.at from journal j"
@@ -389,7 +382,7 @@ class RoleRecord(msgspec.Struct, frozen=True):
 
 def list_role_records(connection: Connection, *, runs: int) -> list[RoleRecord]:
     """Return the statistics of each role, except people, in the newest runs."""
-    raw = raw_connection(connection)
+    raw = connection.raw
     newest = raw.execute(
         "select run_id, options from runs order by run_id desc limit ?", (runs,)
     ).fetchall()
@@ -457,7 +450,7 @@ class AskedRole(msgspec.Struct, frozen=True):
 
 def list_asked_roles(connection: Connection) -> list[AskedRole]:
     """Return the open dispatches of agents in running runs, by role."""
-    rows = raw_connection(connection).execute(
+    rows = connection.raw.execute(
         "select r.run_id, d.role, r.options, count(*), min(d.at) from runs r"
         " join cases c on c.run_id = r.run_id join dispatches d on d.dispatch_id = c.dispatch_id"
         " where r.status = 'running' and c.status = 'open' and d.role != ?"

@@ -12,6 +12,8 @@ from typing import Any, Literal, Protocol
 
 import msgspec
 
+from interlock.journal.address import DatabaseAddress, make_absolute
+
 _LARGEST = 2**63 - 1
 
 
@@ -76,11 +78,11 @@ class ServerConnection(RawConnection, Protocol):
 
 
 class Connection:
-    """A connection to a database: the driver's own, and facts about it."""
+    """A connection to a database: the driver's own, and the database's absolute address."""
 
-    def __init__(self, raw: RawConnection) -> None:
+    def __init__(self, raw: RawConnection, address: DatabaseAddress) -> None:
         self.raw = raw
-        self.info: dict[str, Any] = {}
+        self.address = make_absolute(address)
 
 
 class TableColumns(msgspec.Struct, frozen=True):
@@ -121,7 +123,7 @@ def _begin(raw: RawConnection) -> None:
 @contextmanager
 def transaction(connection: Connection) -> Iterator[RawConnection]:
     """Run a transaction: all of it is committed at the end, or nothing is."""
-    raw = raw_connection(connection)
+    raw = connection.raw
     _begin(raw)
     try:
         yield raw

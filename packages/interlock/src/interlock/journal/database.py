@@ -13,13 +13,8 @@ from pathlib import Path
 import msgspec
 
 from interlock.journal import sqlite
-from interlock.journal.address import DatabaseAddress, PostgresAddress, beside, make_absolute
-from interlock.journal.connection import (
-    ERRORS,
-    Connection,
-    RawConnection,
-    transaction,
-)
+from interlock.journal.address import DatabaseAddress, PostgresAddress, beside
+from interlock.journal.connection import ERRORS, Connection, RawConnection, transaction
 from interlock.journal.ownership import Writer, Writers, describe_self, read_writers
 from interlock.journal.schema import (
     TableSet,
@@ -33,8 +28,6 @@ from interlock.journal.server import load_driver
 from interlock.system.errors import NoDatabaseError, NoRightsError, StoreError
 from interlock.system.files import make_own_folder, private_mode, rename_synced
 from interlock.system.locks import BRIEFLY, LockHeldError, hold_lock, lock_owner
-
-_ADDRESS = "interlock.address"
 
 
 @contextmanager
@@ -85,20 +78,9 @@ def open_writer(db: DatabaseAddress) -> Iterator[Connection]:
     A SQLite file has one such connection at a time.
     """
     with explain_errors(db):
-        if isinstance(db, Path):
-            with _open_file(db) as connection:
-                connection.info[_ADDRESS] = make_absolute(db)
-                yield connection
-        else:
-            with _open_server(db) as connection:
-                connection.info[_ADDRESS] = db
-                yield connection
-
-
-def find_address(connection: Connection) -> DatabaseAddress:
-    """Return the database that a writer was opened on."""
-    found: DatabaseAddress = connection.info[_ADDRESS]
-    return found
+        opened = _open_file(db) if isinstance(db, Path) else _open_server(db)
+        with opened as connection:
+            yield connection
 
 
 @contextmanager
@@ -136,7 +118,7 @@ def write_beside(db: DatabaseAddress) -> Iterator[RawConnection]:
             with sqlite.connect(db, "rw") as connection:
                 connection.raw.execute("pragma synchronous=full")
                 with transaction(connection) as raw:
-                    _check_current(db, connection)  # it may be moved meanwhile
+                    _check_current(db, connection)  # the journal may have been moved meanwhile
                     yield raw
         else:
             with _open_server(db) as connection, transaction(connection) as raw:
@@ -182,26 +164,17 @@ def explain_errors(db: DatabaseAddress) -> Iterator[None]:
     try:
         yield
     except ERRORS as error:
-        kind = NoRightsError if _lacks_rights(db, error) else StoreError
-        raise kind(_explain_error(db, error)) from error
+        if isinstance(db, Path):
+            raise StoreError(sqlite.explain_error(db, error)) from error
+        driver = load_driver()
+        kind = NoRightsError if driver.lacks_rights(error) else StoreError
+        raise kind(driver.explain_error(db, error)) from error
     except BrokenPipeError:
-        raise  # somebody's output, never the database
+        raise  # from our output, never from the database
     except OSError as error:
         place = error.filename or db
         problem = f"{place}: {error.strerror or error}; check the path and its rights"
         raise StoreError(problem) from error
-
-
-def _explain_error(db: DatabaseAddress, error: Exception) -> str:
-    if isinstance(db, Path):
-        return sqlite.explain_error(db, error)
-    return load_driver().explain_error(db, error)
-
-
-def _lacks_rights(db: DatabaseAddress, error: Exception) -> bool:
-    if isinstance(db, Path):
-        return False
-    return load_driver().lacks_rights(error)
 
 
 def create_file(path: Path) -> None:

@@ -13,14 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from interlock.engine.case import Decision, ModelCall, Usage
-from interlock.journal.connection import (
-    Connection,
-    RawConnection,
-    find_server,
-    is_row_id,
-    mark_all,
-    raw_connection,
-)
+from interlock.journal.connection import Connection, RawConnection, find_server, is_row_id, mark_all
 from interlock.journal.journal import Pause, State, decode_decision, decode_state, read_blob
 from interlock.journal.usage import list_calls, list_pauses
 from interlock.system.errors import NotFoundError
@@ -175,13 +168,13 @@ class SettledQuestion(msgspec.Struct, frozen=True):
 def list_cases(connection: Connection, run_id: int) -> list[CaseSummary]:
     """Return all cases of a run, with the role that is asked and since when."""
     query = f"{_CASES} where c.run_id = ? order by c.case_no"
-    return [_read_summary(row) for row in raw_connection(connection).execute(query, (run_id,))]
+    return [_read_summary(row) for row in connection.raw.execute(query, (run_id,))]
 
 
 def find_cases(connection: Connection, numbers: Sequence[int]) -> list[CaseSummary]:
     """Return these cases, at most `MOST_NAMED`, in no particular order."""
     query = f"{_CASES} where c.case_no in ({mark_all(numbers)})"
-    rows = raw_connection(connection).execute(query, list(numbers))
+    rows = connection.raw.execute(query, list(numbers))
     return [_read_summary(row) for row in rows]
 
 
@@ -192,7 +185,7 @@ def find_case(connection: Connection, case_id: str, run_id: int | None = None) -
     if run_id is not None:
         query += " and c.run_id = ?"
         wanted = (case_id, run_id if is_row_id(run_id) else 0)
-    found = raw_connection(connection).execute(f"{query} order by c.run_id desc limit 1", wanted)
+    found = connection.raw.execute(f"{query} order by c.run_id desc limit 1", wanted)
     row = found.fetchone()
     if row is None:
         where = "any run" if run_id is None else f"run {run_id}"
@@ -210,7 +203,7 @@ def count_ends_of_runs(
 ) -> defaultdict[int, Counter[str]]:
     """Return how many cases are open, stuck, or at which end, by run."""
     found = defaultdict[int, Counter[str]](Counter)
-    raw = raw_connection(connection)
+    raw = connection.raw
     for start in range(0, len(run_ids), MOST_NAMED):
         some = run_ids[start : start + MOST_NAMED]
         query = (
@@ -234,13 +227,13 @@ def count_cases(connection: Connection, run_id: int) -> tuple[int, int]:
     query = (
         "select count(*), count(case when status <> 'open' then 1 end) from cases where run_id = ?"
     )
-    cases, over = raw_connection(connection).execute(query, (run_id,)).fetchone()
+    cases, over = connection.raw.execute(query, (run_id,)).fetchone()
     return cases, over
 
 
 def sum_costs(connection: Connection, run_id: int) -> dict[str, tuple[int, float]]:
     """Return tokens and money of each case that has cost something."""
-    rows = raw_connection(connection).execute(_COSTS, (run_id,)).fetchall()
+    rows = connection.raw.execute(_COSTS, (run_id,)).fetchall()
     return {case_id: (tokens, money) for case_id, tokens, money in rows if tokens or money}
 
 
@@ -255,7 +248,7 @@ def list_dispatches(
 
     With `texts`, prompts and refused answers are read too, which are large.
     """
-    raw = raw_connection(connection)
+    raw = connection.raw
     if case_no is not None:
         rows = raw.execute(_DISPATCHES + _OF_CASE + _IN_ORDER, (case_no, case_no)).fetchall()
     else:
@@ -317,7 +310,7 @@ def _read_text(raw: RawConnection, blob: int) -> str:
 
 def list_case_starts(connection: Connection, run_id: int) -> dict[int, float]:
     """Return the time of each open case's first dispatch, by the case's number."""
-    rows = raw_connection(connection).execute(
+    rows = connection.raw.execute(
         "select d.case_no, min(d.at) from dispatches d join cases c on c.case_no = d.case_no"
         " where c.run_id = ? and c.status = 'open' group by d.case_no",
         (run_id,),
@@ -348,7 +341,7 @@ def iterate_lines(
 
 def list_refusals(connection: Connection, run_id: int, after: int = 0) -> list[RefusalRecord]:
     """Return every refused answer of a run, in order, after that one if it is named."""
-    raw = raw_connection(connection)
+    raw = connection.raw
     rows = raw.execute(_REFUSALS, (run_id, after)).fetchall()
     return [_read_refusal(raw, row, texts=True) for row in rows]
 
@@ -389,7 +382,7 @@ def list_open_dispatch_ids(connection: Connection) -> set[int]:
 def find_question(connection: Connection, question_id: int) -> SettledQuestion | None:
     """Return a gate's question, open or not, and how it was settled."""
     number = question_id if is_row_id(question_id) else 0
-    row = raw_connection(connection).execute(_QUESTION, (number,)).fetchone()
+    row = connection.raw.execute(_QUESTION, (number,)).fetchone()
     if row is None:
         return None
     run_id, case_no, case_id, step, answered_by, settled_at, decision, now_asked = row
@@ -423,7 +416,7 @@ def list_family(connection: Connection, question: OpenGate) -> list[OpenGate]:
 
 def list_families(connection: Connection) -> dict[int, str]:
     """Return the family of each case with an open question, by question, if its input names one."""
-    raw = raw_connection(connection)
+    raw = connection.raw
     rows = raw.execute(
         "select q.question_id, c.input from questions q"
         " join cases c on c.dispatch_id = q.question_id where q.answered_at is null"
@@ -439,7 +432,7 @@ def compute_digest(connection: Connection, run_id: int) -> str:
 
     Two runs that decided alike, case by case, have the same digest.
     """
-    raw = raw_connection(connection)
+    raw = connection.raw
     digest = blake2b(digest_size=16)
     rows = raw.execute(
         "select c.case_id, j.decision, b.hash from cases c"

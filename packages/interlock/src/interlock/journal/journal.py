@@ -23,7 +23,6 @@ from interlock.journal.connection import (
     RawConnection,
     begin,
     mark_all,
-    raw_connection,
     write_many,
 )
 from interlock.journal.ownership import Ownership
@@ -276,7 +275,7 @@ class Journal:
         self._committed = committed
         self._ownership = ownership
         self._epoch = ownership.epoch if ownership else 0
-        self._raw = raw = raw_connection(connection)
+        self._raw = raw = connection.raw
         self.blobs = BlobWriter(raw)
         """The one source of numbers for texts while the journal is open."""
         self._numbers = NumberSource(raw, "dispatch", after)

@@ -22,14 +22,7 @@ from typing import Any
 import msgspec
 
 from interlock.journal.address import DatabaseAddress, PostgresAddress
-from interlock.journal.connection import (
-    ERRORS,
-    Connection,
-    RawConnection,
-    find_server,
-    raw_connection,
-    transaction,
-)
+from interlock.journal.connection import ERRORS, Connection, RawConnection, find_server, transaction
 from interlock.journal.server import ServerConnection, load_driver
 from interlock.system.errors import StateError, StoreError
 
@@ -174,7 +167,7 @@ def own_run(
     connection: Connection, run_id: int, claimed: Ownership | None = None, name: str = ""
 ) -> Iterator[Ownership]:
     """Own a run, `claimed` before or taken now; raise StoreError that names another owner."""
-    raw = raw_connection(connection)
+    raw = connection.raw
     if find_server(raw) is None:
         yield _note_owner(connection, run_id)
         return
@@ -187,20 +180,20 @@ def own_run(
             raw.rollback()
             ownership.release(raw)
         except ERRORS:
-            pass  # the lease ends by itself
+            pass  # the lease expires
 
 
 def claim_due_run(
     connection: Connection, name: str, apart_from: Sequence[int] = ()
 ) -> Ownership | None:
     """Take a run that has work to do and no owner; return None if there is none."""
-    raw = raw_connection(connection)
+    raw = connection.raw
     return _take(raw, _TAKE_DUE, list(apart_from), name)
 
 
 def check_free(connection: Connection, run_id: int, claimed: Ownership | None = None) -> None:
     """Raise StoreError if another process works on the run; wait for a dead one's lease to end."""
-    raw = raw_connection(connection)
+    raw = connection.raw
     if find_server(raw) is not None and claimed is None:
         _wait_for_dead(raw, run_id)
 
@@ -322,9 +315,9 @@ def read_writers(address: PostgresAddress) -> Writers:
     from interlock.journal.schema import read_versions
 
     with load_driver().connect(address, "ro") as connection:
-        if not read_versions(raw_connection(connection)):
+        if not read_versions(connection.raw):
             return Writers()
-        return Writers(by_run=_read_alive(raw_connection(connection)))
+        return Writers(by_run=_read_alive(connection.raw))
 
 
 def _read_alive(raw: RawConnection) -> dict[int, Writer]:

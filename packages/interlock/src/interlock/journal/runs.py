@@ -21,7 +21,6 @@ from interlock.journal.connection import (
     RawConnection,
     is_row_id,
     mark_all,
-    raw_connection,
     transaction,
 )
 from interlock.journal.journal import (
@@ -129,7 +128,7 @@ def insert_run(raw: RawConnection, new: NewRun, number: int | None = None) -> in
     numbers = NumberSource(raw, "run", after=number or 0)
     run_id = number or numbers.take()
     if number:
-        numbers.take()  # on a server, nobody else gets this one
+        numbers.take()  # on a server, so that no other process gets it
     raw.execute(
         "insert into runs (run_id, circuit, version, text, source, fingerprint, options, status,"
         " seconds, created_at, changed_at) values (?, ?, ?, ?, ?, ?, ?, 'running', 0.0, ?, ?)",
@@ -247,7 +246,7 @@ def set_options(connection: Connection, run_id: int, options: Mapping[str, Any])
 
 def load_inputs(connection: Connection, run_id: int) -> Iterator[NewCase]:
     """Yield the cases of a run as they were given, or last changed."""
-    raw = raw_connection(connection)
+    raw = connection.raw
     rows = raw.execute(
         "select case_id, input, priority, needs from cases where run_id = ? order by case_no",
         (run_id,),
@@ -299,7 +298,7 @@ def load_cases(
 
     Cases that are over have only their end, unless the `whole` journal is requested.
     """
-    raw = raw_connection(connection)
+    raw = connection.raw
     read = lru_cache(_RECENT)(partial(read_blob, raw))
     rows = raw.execute(
         "select case_no, case_id, input, priority, needs, dispatch_id, status, step, state"
@@ -323,7 +322,7 @@ def load_cases(
 
 def load_open_dispatches(connection: Connection, run_id: int) -> Iterator[OpenDispatch]:
     """Yield the open dispatches of a run."""
-    raw = raw_connection(connection)
+    raw = connection.raw
     rows = raw.execute(
         "select d.dispatch_id, c.case_id, d.step, d.attempt, d.role, d.prompt, d.at from cases c"
         " join dispatches d on d.dispatch_id = c.dispatch_id"
@@ -342,7 +341,7 @@ def load_holds(connection: Connection, circuit: Circuit, run_id: int) -> dict[st
     held: dict[str, str] = {}
     if not any(rule.hold for rule in circuit.rules):
         return held
-    rows = raw_connection(connection).execute(
+    rows = connection.raw.execute(
         "select c.case_id, j.decision from journal j join cases c on c.case_no = j.case_no"
         " where c.run_id = ? order by j.seq",
         (run_id,),
@@ -371,7 +370,7 @@ def load_decisions(
     connection: Connection, case_no: int
 ) -> Iterator[tuple[Decision, dict[str, Any]]]:
     """Yield the decisions of a case in order, each with its answer."""
-    yield from _load_stories(raw_connection(connection), [case_no])[case_no]
+    yield from _load_stories(connection.raw, [case_no])[case_no]
 
 
 def _load_stories(

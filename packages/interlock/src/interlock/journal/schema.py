@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from interlock.journal.address import DatabaseAddress
-from interlock.journal.connection import Connection, RawConnection, find_server, raw_connection
+from interlock.journal.connection import Connection, RawConnection, find_server
 from interlock.journal.server import load_driver
 from interlock.system.errors import SourceError, StoreError
 
@@ -77,7 +77,7 @@ def list_table_entries() -> list[metadata.EntryPoint]:
 def find_table_set(entry: metadata.EntryPoint) -> TableSet:
     """Return the tables that an entry point names; raise SourceError if they are missing."""
     top, *rest = entry.value.split(".")
-    spec = util.find_spec(top)  # of an inner package, it would import the outer ones
+    spec = util.find_spec(top)  # for an inner package, this would import its parents
     for place in (spec and spec.submodule_search_locations) or ():
         folder = Path(place, *rest)
         if all((folder / file).is_file() for file in ("schema.sql", "schema_postgres.sql")):
@@ -147,12 +147,12 @@ def bring_up_to_date(
 
     With `create`, also create a journal that does not exist yet.
     """
-    raw = raw_connection(connection)
+    raw = connection.raw
     if _is_done(read_versions(raw), sets):
         return
     driver = _import_driver(raw)
     with driver.schema_transaction(connection):
-        versions = read_versions(raw)  # another process may have been faster
+        versions = read_versions(raw)  # another process may have done it first
         if not versions and create:
             if others := driver.find_tables(connection):
                 raise StoreError(

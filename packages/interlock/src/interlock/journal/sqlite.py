@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from interlock.journal.connection import Connection, TableColumns, raw_connection, transaction
+from interlock.journal.connection import Connection, TableColumns, transaction
 from interlock.system.errors import StoreError
 
 _ADVICE = {
@@ -33,7 +33,7 @@ def connect(path: Path, mode: str) -> Iterator[Connection]:
     address = f"file:{quoted}?mode={mode}"
     with closing(sqlite3.connect(address, uri=True, isolation_level=None, timeout=5.0)) as raw:
         raw.execute("pragma foreign_keys=on")
-        yield Connection(raw)
+        yield Connection(raw, path)
 
 
 def make_durable(connection: Connection) -> None:
@@ -89,14 +89,14 @@ def describe_table(connection: Connection, name: str) -> TableColumns:
 
 def find_damage(connection: Connection) -> Iterator[str]:
     """Yield the faults that SQLite itself finds in the file."""
-    for (line,) in raw_connection(connection).execute("pragma integrity_check"):
+    for (line,) in connection.raw.execute("pragma integrity_check"):
         if line != "ok":
             yield str(line)
 
 
 def find_dangling(connection: Connection) -> Iterator[str]:
     """Yield the rows that refer to a missing row, each by its table and number."""
-    for table, row, *_ in raw_connection(connection).execute("pragma foreign_key_check"):
+    for table, row, *_ in connection.raw.execute("pragma foreign_key_check"):
         yield f"{table} {row}"
 
 

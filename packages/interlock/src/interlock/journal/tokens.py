@@ -14,12 +14,7 @@ from typing import Any, Final
 import msgspec
 
 from interlock.journal.address import DatabaseAddress
-from interlock.journal.connection import (
-    Connection,
-    RawConnection,
-    lock_until_commit,
-    raw_connection,
-)
+from interlock.journal.connection import Connection, RawConnection, lock_until_commit
 from interlock.journal.database import write_beside
 from interlock.system.errors import StateError
 
@@ -94,7 +89,7 @@ def revoke_token(db: DatabaseAddress, name: str, at: float) -> Token:
 def list_tokens(connection: Connection) -> list[Token]:
     """Return all tokens ever created, oldest first."""
     query = f"select {_COLUMNS} from tokens order by created_at, token_id"  # noqa: S608
-    return [_build_token(row) for row in raw_connection(connection).execute(query)]
+    return [_build_token(row) for row in connection.raw.execute(query)]
 
 
 def find_token(connection: Connection, secret: str, at: float) -> Token | None:
@@ -103,7 +98,7 @@ def find_token(connection: Connection, secret: str, at: float) -> Token | None:
     A wrong secret takes the same time wherever it is wrong.
     """
     found = _SECRET.fullmatch(secret)
-    row = _read_row(raw_connection(connection), found[1]) if found else None
+    row = _read_row(connection.raw, found[1]) if found else None
     salt, kept = (row or _NOBODY)[2:4]
     is_right = hmac.compare_digest(_hash(bytes(salt), found[2] if found else ""), bytes(kept))
     if row is None or not is_right:

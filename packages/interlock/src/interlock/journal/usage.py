@@ -13,13 +13,7 @@ import msgspec
 from interlock.engine.case import ModelCall, Usage
 from interlock.engine.circuit import HUMAN
 from interlock.engine.schedule import Spent
-from interlock.journal.connection import (
-    Connection,
-    RawConnection,
-    is_row_id,
-    mark_all,
-    raw_connection,
-)
+from interlock.journal.connection import Connection, RawConnection, is_row_id, mark_all
 from interlock.journal.journal import Pause
 
 _ASKED = "select d.role, count(*) from dispatches d join cases c on c.case_no = d.case_no"
@@ -42,7 +36,7 @@ _INQUIRIES = (
 
 def sum_run_usage(connection: Connection, run_id: int, seconds: float) -> Spent:
     """Return the cost of a run; `seconds` is the time it was worked on."""
-    raw = raw_connection(connection)
+    raw = connection.raw
     (dispatches,) = raw.execute(
         "select count(*) from dispatches d join cases c on c.case_no = d.case_no"
         " where c.run_id = ? and d.role != ?",
@@ -57,7 +51,7 @@ def sum_costs_of_runs(connection: Connection, run_ids: Sequence[int]) -> dict[in
     if not run_ids:
         return {}
     marks = mark_all(run_ids)
-    rows = raw_connection(connection).execute(
+    rows = connection.raw.execute(
         "select run_id, sum(tokens), sum(money) from"  # noqa: S608 - marks of ours alone
         " (select c.run_id, j.tokens, j.money from cases c"
         f" join journal j on j.case_no = c.case_no where c.run_id in ({marks})"
@@ -71,7 +65,7 @@ def sum_costs_of_runs(connection: Connection, run_ids: Sequence[int]) -> dict[in
 
 def sum_role_usage(connection: Connection, run_id: int) -> dict[str, Spent]:
     """Return the cost of each role of a run; its seconds are those when its agents were out."""
-    raw = raw_connection(connection)
+    raw = connection.raw
     asked = dict(raw.execute(f"{_ASKED} where c.run_id = ? group by 1", (run_id,)).fetchall())
     used = _read_usage(raw, f"{_USED} where c.run_id = ? group by 1", run_id)
     timed = dict(
@@ -88,7 +82,7 @@ def sum_role_usage(connection: Connection, run_id: int) -> dict[str, Spent]:
 
 def sum_day_usage(connection: Connection, day: str, begins: float, ends: float) -> Spent:
     """Return the cost of all runs together on a day, given by its name, begin and end."""
-    raw = raw_connection(connection)
+    raw = connection.raw
     times = (begins, ends)
     asked = raw.execute(f"{_ASKED} where d.at >= ? and d.at < ? group by 1", times).fetchall()
     used = _read_usage(raw, f"{_USED} where u.at >= ? and u.at < ? group by 1", *times)
@@ -134,7 +128,7 @@ def list_pauses(connection: Connection, run_id: int) -> list[Pause]:
 def list_calls(connection: Connection, run_id: int) -> dict[int, list[ModelCall]]:
     """Return every answered request to a model's endpoint in a run, by its dispatch."""
     found: dict[int, list[ModelCall]] = {}
-    for dispatch_id, *fields, is_estimate in raw_connection(connection).execute(_CALLS, (run_id,)):
+    for dispatch_id, *fields, is_estimate in connection.raw.execute(_CALLS, (run_id,)):
         call = ModelCall(*fields)
         call = msgspec.structs.replace(call, is_estimate=bool(is_estimate))
         found.setdefault(dispatch_id, []).append(call)
@@ -164,7 +158,7 @@ def find_inquiry(connection: Connection, question_id: int) -> OpenInquiry | None
 
 
 def _read_pauses(connection: Connection, query: str, *given: object) -> list[Pause]:
-    rows = raw_connection(connection).execute(query, given)
+    rows = connection.raw.execute(query, given)
     return [
         Pause(dispatch_id, account, until, guesses, reason, Usage(tokens, money), at)
         for dispatch_id, account, until, guesses, reason, tokens, money, at in rows
@@ -172,7 +166,7 @@ def _read_pauses(connection: Connection, query: str, *given: object) -> list[Pau
 
 
 def _read_inquiries(connection: Connection, query: str, *given: object) -> list[OpenInquiry]:
-    rows = raw_connection(connection).execute(query, given)
+    rows = connection.raw.execute(query, given)
     return [
         OpenInquiry(
             question_id=number,

@@ -149,7 +149,7 @@ def split_units(text: str) -> Iterator[Unit]:
 
 
 def _read_unit(source: str, start: int, spans: "_Spans") -> tuple[str, int]:
-    if source[start] != "\n":  # what is left of the line on which a tag was closed
+    if source[start] != "\n":  # the rest of the line on which a tag was closed
         stop = source.find("\n", start)
         return "html", stop if stop > 0 else len(source)
     for kind, pattern in (("fence", _FENCE_RE), ("quote", _QUOTE_RE), ("line", _PLAIN_LINE)):

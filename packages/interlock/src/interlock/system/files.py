@@ -176,7 +176,7 @@ def make_private_folder(path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.mkdir(mode=0o700, exist_ok=True)
     if private_mode(path.parent) != _PRIVATE:
-        path.chmod(0o2770)  # whatever the umask has taken
+        path.chmod(0o2770)  # restore what the umask removed
 
 
 def make_own_folder(path: Path, *, mode: int = 0o777) -> None:

@@ -19,7 +19,7 @@ from interlock.system.errors import InterlockError, SourceError
 from interlock.system.retry import TransientError
 
 if TYPE_CHECKING:
-    import httpx  # it takes long to load, and most commands ask no server
+    import httpx  # it loads slowly, and most commands need no server
 
 Params = Mapping[str, str | int]
 BYTES: Final = "application/octet-stream"

@@ -146,7 +146,7 @@ def _read_proc(pid: int, names: TagNames | None, anyone: bool) -> SeenProcess | 
 def _read_environment(seen: SeenProcess, names: TagNames) -> dict[str, str]:
     pid = seen.process.pid
     try:
-        if seen.state == "Z":  # a thread that ended shows no environment, the last one still does
+        if seen.state == "Z":  # an ended thread has no environment; the last one does
             pid = max(int(path.name) for path in Path(f"/proc/{pid}/task").iterdir())
         content = _read_bytes(f"/proc/{pid}/environ")
     except (FileNotFoundError, ProcessLookupError, PermissionError):

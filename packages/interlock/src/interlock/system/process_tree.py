@@ -143,7 +143,7 @@ async def _terminate(
             if process not in survivors:
                 survivors[process] = _build_survivor(seen, "TERM")
                 send_signal(process, signal.SIGTERM)
-                send_signal(process, signal.SIGCONT)  # a stopped one would never get it
+                send_signal(process, signal.SIGCONT)  # a stopped process would not receive it
         await _wait_until_gone(relatives, clock, give_up)
         relatives = await find(False) or await find(False)
         if clock.now() >= give_up:
@@ -253,7 +253,7 @@ class ProcessExit:
 
     def _wait(self) -> None:
         self._child.wait()
-        with suppress(RuntimeError):  # the loop is closed: nobody wants to know
+        with suppress(RuntimeError):  # the loop is already closed
             self._loop.call_soon_threadsafe(self._on_exit)
 
 
@@ -264,7 +264,7 @@ CHUNK = 64 * 1024
 class PipeReader:
     """Pass on an agent's output as it comes, one chunk per turn of the loop.
 
-    `on_close` is called once, whoever closes the pipe.
+    `on_close` is called once, however the pipe is closed.
     """
 
     def __init__(

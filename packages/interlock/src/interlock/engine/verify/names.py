@@ -165,7 +165,7 @@ class Names:
         sure = dict.fromkeys(search([start], ways), -1)
         sure[start] = 0
         changed = True
-        while changed:  # breadth first, two or three rounds are enough for most circuits
+        while changed:  # breadth first: most circuits need two or three rounds
             changed = False
             for place in sure:
                 for hop, target in ways.get(place, ()):

@@ -110,7 +110,7 @@ class ClaudeDecoder(StreamDecoder):
     def _read_assistant(self, event: ClaudeEvent) -> list[StreamEvent]:
         blocks = _list_blocks(event)
         texts = [block.text or "" for block in blocks if block.type == "text"]
-        if event.error:  # the CLI's own words, put into the agent's mouth
+        if event.error:  # the CLI's own words, reported as the agent's
             return [StreamError("\n".join(texts) or str(event.error))]
         message_id = event.message.id if isinstance(event.message, _Message) else None
         by_subagent = event.parent_tool_use_id is not None

@@ -8,7 +8,7 @@ import msgspec
 class TestCounts(msgspec.Struct, frozen=True, kw_only=True):
     """The number of tests, of failed and of skipped ones."""
 
-    __test__: ClassVar = False  # pytest takes it for a class of tests
+    __test__: ClassVar = False  # pytest must not collect it
 
     tests: int = 0
     failed: int = 0

@@ -79,7 +79,7 @@ _ACTUAL = re.compile(r"(?i)\W*(?:actual|got|but|right|received)\b")
 class TestLog(msgspec.Struct, frozen=True):
     """The failures and counts of a console log."""
 
-    __test__: ClassVar = False  # pytest takes it for a class of tests
+    __test__: ClassVar = False  # pytest must not collect it
 
     failures: list[FailedTest]
     tally: TestCounts
@@ -159,7 +159,7 @@ class _GoEvent(msgspec.Struct, rename="pascal"):
 class TestLogReader:
     """Collect failures and counts line by line, in memory that does not grow with the log."""
 
-    __test__: ClassVar = False  # pytest takes it for a class of tests
+    __test__: ClassVar = False  # pytest must not collect it
 
     def __init__(self) -> None:
         self.counting = CountReader()

@@ -291,7 +291,7 @@ _START = re.compile(
     r"_{3,} | *\d+\) | +[\w$.>]+[.(][\w$.]+(?::\d| »|\))|\s+\d+ - | *[x!] "
     r"|(?:Failure|Error)(?: in|:) "
 )
-"""What a relevant line must hold or begin with."""
+"""Texts that a relevant line contains or begins with."""
 _BETWEEN_WORDS = (" > ", " \u203a ")
 _NESTED = re.compile(r"[A-Z][\w$]*$")
 
