@@ -25,14 +25,14 @@ FindStore = Callable[[int], DatabaseAddress | None]
 def open_pull_tools(
     project: Project, find_store: FindStore | None = None, **more: Any
 ) -> PullTools:
-    """Return the tools for a project; `more` is what `PullTools` takes."""
+    """Return the tools for a project."""
     path = make_absolute(project.db)
     queries = open_query_broker(path, project.settings.inbox)
     return PullTools(OfferTable(path), queries, RunStatusReader(path, find_store), **more)
 
 
 class RunStatusReader:
-    """Reads the database anew each time: runs come and go while an agent's client stays open."""
+    """Read the database anew each time: runs come and go while an agent's client stays open."""
 
     def __init__(
         self,
