@@ -138,8 +138,8 @@ def test_broken_packages_are_told_by_doctor_and_stop_nothing_else(project: Insta
         "pages.brokenuntyped",
     }
     assert "RuntimeError: the licence has run out" in broken["application.brokenwatch"]
-    assert "written for interface 0" in broken["application.oldwatch"]
-    assert "makes no interlock Application" in broken["application.strangewatch"]
+    assert "needs interface 0" in broken["application.oldwatch"]
+    assert "returns no interlock Application" in broken["application.strangewatch"]
     assert "brokenwatch.nowhere" in broken["agent.broken"]
     assert "holds no schema.sql" in broken["tables.brokenwatch"]
     assert "no NavLink" in broken["pages.brokenlinks"]

@@ -75,7 +75,7 @@ def test_every_verb_refuses_an_unsound_circuit_of_the_project(
 @pytest.mark.parametrize(
     ("prompt", "problem"),
     [
-        ("Look at {{ topic }}.", "it reads 'topic', which no prompt can"),
+        ("Look at {{ topic }}.", "it reads unknown names: 'topic'"),
         (
             "Look at {{ case.topic",
             (

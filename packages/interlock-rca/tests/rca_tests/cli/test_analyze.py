@@ -397,7 +397,7 @@ def test_ones_own_template_is_used_in_the_place_of_ours(world: World) -> None:
             "{% if %}",
             "it is not a valid template: Expected an expression",
         ),
-        ("triage/classify-symptoms.md", "{{ mood }}", "it reads 'mood', which no prompt can; "),
+        ("triage/classify-symptoms.md", "{{ mood }}", "it reads unknown names: 'mood'; "),
         ("triage/unknown.md", "hello", "mine has none of correlate/match-cases.md, "),
     ],
 )

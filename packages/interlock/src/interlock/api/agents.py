@@ -33,15 +33,15 @@ class AgentListing(msgspec.Struct, frozen=True):
 
 
 class AgentRecord(msgspec.Struct, frozen=True):
-    """How the answers of an agent came out, in the runs that were looked at."""
+    """The record of an agent's answers in the runs that were read."""
 
     agent: str
-    """The words that name it; its role, if nobody is named."""
+    """The words that name the agent; its role, if nobody is named."""
     roles: tuple[str, ...]
     answers: int
     """Answers that were accepted and moved a case."""
     failed: int
-    """Dispatches that brought no usable answer: crashes, timeouts, what cannot be read."""
+    """Dispatches without a usable answer: crashes, timeouts, answers that cannot be read."""
     refused: int
     """Answers that were refused: too late, forged, out of shape."""
     tokens: int
@@ -50,13 +50,13 @@ class AgentRecord(msgspec.Struct, frozen=True):
 
     @property
     def share(self) -> float | None:
-        """The part of its answers that was accepted."""
+        """The accepted share of the agent's answers."""
         asked = self.answers + self.failed + self.refused
         return self.answers / asked if asked else None
 
 
 def list_agent_clis(project: Path, *, versions: bool) -> list[AgentListing]:
-    """The known agent CLIs, installed or not. To ask for their versions starts each of them."""
+    """Return the known agent CLIs, installed or not; asking for `versions` starts each of them."""
     tables = read_settings(project).agent
     known = [(each, cli_settings(each, tables)) for each in list_profiles()]
     programs = [find_program(*each) for each in known]
@@ -91,23 +91,23 @@ async def _find_no_version() -> str:
 
 
 def list_alive(db: DatabaseAddress) -> list[AgentStatus]:
-    """The agents at work, as their carriers last saw them."""
+    """Return the agents at work, as their carriers last saw them."""
     return read_agent_status(agents_folder(db))
 
 
 class AskedAgent(msgspec.Struct, frozen=True):
-    """What an agent was asked in a run, and has not answered."""
+    """An agent's open questions in a run."""
 
     agent: str
     run_id: int
     roles: tuple[str, ...]
     count: int
     since: float
-    """When the oldest question was sent."""
+    """The time at which the oldest question was sent."""
 
 
 def list_asked(connection: Connection, db: DatabaseAddress) -> list[AskedAgent]:
-    """Whose answers runs that are at work wait for, the newest run first."""
+    """Return the agents whose answers running runs wait for, the newest run first."""
     found: dict[tuple[int, str], list[AskedRole]] = {}
     writers = find_writers(db)
     for each in list_asked_roles(connection):
@@ -126,7 +126,7 @@ def list_asked(connection: Connection, db: DatabaseAddress) -> list[AskedAgent]:
 
 
 def list_records(connection: Connection, *, runs: int) -> list[AgentRecord]:
-    """How the answers of each agent came out in the newest runs."""
+    """Return the record of each agent in the newest runs."""
     found: dict[str, list[RoleRecord]] = {}
     for record in list_role_records(connection, runs=runs):
         found.setdefault(_name_agent(record.role, record.options), []).append(record)

@@ -72,11 +72,11 @@ class CaseLine(msgspec.Struct, frozen=True):
     row: CostedCase
     agent: str
     word: str
-    """`working`, `idle`, `human`, `rate-limited`, `queued`, `resting`, …; its end once it is
+    """`working`, `idle`, `human`, `rate-limited`, `queued`, `resting`, …; the case's end once it is
     over."""
     reason: str
     healthy: bool = True
-    """True if the end that it came to is a good one."""
+    """True if the case came to a healthy end."""
 
 
 class RunView(msgspec.Struct, frozen=True):
@@ -130,8 +130,10 @@ def read_run_view(db: DatabaseAddress, connection: Connection, run_id: int, at: 
 
 
 def _find_writer(connection: Connection, run: Run, writers: Writers) -> Writer | None:
-    """Return the process that works on a run. A file has one writer for all of its runs: while
-    another run is running, it works on that."""
+    """Return the process that works on a run.
+
+    A file has one writer for all of its runs, so another running run may have it.
+    """
     if run.status in FINISHED:
         return None
     is_elsewhere = writers.of_all and run.status != "running" and has_running(connection)

@@ -1,4 +1,4 @@
-"""Whether this machine is fit, and a project's database sound: what `interlock doctor` reports."""
+"""Check that this machine is fit and a project's database sound, for `interlock doctor`."""
 
 import os
 import shutil
@@ -35,7 +35,7 @@ _WAL_RESET_FIXED = (3, 51, 3)
 
 
 class DoctorCheck(msgspec.Struct, frozen=True):
-    """One thing that was looked at. `ok` false is a finding; a `note` is only worth knowing."""
+    """One check: `ok` false is a finding, a `note` is only worth knowing."""
 
     id: str
     ok: bool
@@ -44,7 +44,7 @@ class DoctorCheck(msgspec.Struct, frozen=True):
 
 
 def check_project(project: Project, *, deep: bool) -> Iterator[DoctorCheck]:
-    """Everything; `deep`, also whether every case is the fold of its journal."""
+    """Yield all checks; with `deep`, also recompute every case from its journal."""
     yield from _check_machine()
     yield from _check_packages()
     yield from _check_endpoints(project)
@@ -68,8 +68,8 @@ def _check_machine() -> Iterator[DoctorCheck]:
 
 
 def _check_packages() -> Iterator[DoctorCheck]:
-    """What installed packages bring: applications, agents, settings. A broken one is reported
-    here, and stops nothing else."""
+    """Check what installed packages bring: applications, agents, settings. A broken one stops no
+    other check."""
     for name, where in list_applications().items():
         try:
             find_application(name)
@@ -91,7 +91,7 @@ def _check_packages() -> Iterator[DoctorCheck]:
 
 
 def _check_endpoints(project: Project) -> Iterator[DoctorCheck]:
-    """Whether the model endpoints that interlock.toml names as agents can be asked."""
+    """Check that the model endpoints in interlock.toml can be asked."""
     from interlock.carriers.models.carrier import Model, find_endpoint
 
     settings = project.settings
@@ -109,7 +109,7 @@ def _check_endpoints(project: Project) -> Iterator[DoctorCheck]:
 
 
 def _check_notify(notify: Notify) -> Iterator[DoctorCheck]:
-    """Whether notifications can be delivered; a run goes on without them."""
+    """Check that notifications can be delivered; a run goes on without them."""
     if notify.command:
         program = notify.command[0]
         found = shutil.which(program) is not None
@@ -118,7 +118,8 @@ def _check_notify(notify: Notify) -> Iterator[DoctorCheck]:
 
 
 def _check_skills(project: Path) -> Iterator[DoctorCheck]:
-    """Skills are copies: one that an older program wrote teaches what may no longer hold."""
+    """Check that installed skills are those of this version: an older one may teach what no longer
+    holds."""
     for agent, folder in FOLDERS.items():
         skill = project / folder / SKILL_NAME / "SKILL.md"
         if not skill.is_file():
@@ -126,9 +127,9 @@ def _check_skills(project: Path) -> Iterator[DoctorCheck]:
         stamp = read_version(skill.read_bytes()[:10_000].decode(errors="replace"))
         old = stamp is None or stamp < parse_version(__version__)
         version = ".".join(map(str, stamp)) if stamp else "an unknown version"
-        message = f"{skill} is of {version}"
+        message = f"{skill} is from {version}"
         if old:
-            message += f", the program of {__version__}: run interlock init --agent {agent} --force"
+            message += f", Interlock is {__version__}: run interlock init --agent {agent} --force"
         yield DoctorCheck(f"skills.{agent}", True, message, note=old)
 
 
@@ -155,7 +156,7 @@ def _check_file(path: Path) -> Iterator[DoctorCheck]:
 
 
 def _check_sharing(path: DatabaseAddress, policy: AnswerPolicy) -> Iterator[DoctorCheck]:
-    """Whether other users who may answer can reach the database."""
+    """Check that other users who may answer can reach the database."""
     names = {*policy.answerers, *(name for names in policy.step.values() for name in names)}
     others = sorted(names - {find_user()})
     if not others or not isinstance(path, Path) or not path.exists():

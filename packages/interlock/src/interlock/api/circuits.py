@@ -27,7 +27,7 @@ _UNREACHABLE = "circuit.unreachable"
 
 
 class UnsoundError(CircuitError):
-    """The circuit has errors, so nothing was started."""
+    """A circuit with errors, so nothing was started."""
 
     def __init__(self, circuit: str, findings: list[Finding]) -> None:
         self.circuit = circuit
@@ -44,8 +44,8 @@ class Circuit(msgspec.Struct, frozen=True):
 
     @classmethod
     def load(cls, name: str | Path, project: Path = Path()) -> "Circuit":
-        """Load a circuit by its name, from the project or an installed package, or from the file
-        of a path that ends in .yaml."""
+        """Load a circuit by its name, from the project or an installed package, or from a path that
+        ends in .yaml."""
         bundle = find_circuit(str(name), project)
         return cls(bundle, bundle.open())
 
@@ -61,15 +61,18 @@ class Circuit(msgspec.Struct, frozen=True):
         return self.source.circuit.name
 
     def verify(self) -> VerifyReport:
-        """Prove the circuit: all findings about it and its prompts. A report that is not `sound`
-        means that the circuit cannot be run."""
+        """Prove the circuit and return all findings about it and its prompts. A circuit whose
+        report is not `sound` cannot be run."""
         return verify_source(self.source)
 
     def with_thresholds(
         self, usual: Mapping[str, Any], given: Mapping[str, Any]
     ) -> "tuple[Circuit, dict[str, Any]]":
-        """The circuit with other thresholds, and the changes. A project's `usual` thresholds count
-        where the circuit has them; all that are `given` must be the circuit's."""
+        """Return the circuit with other thresholds, and the changes.
+
+        A project's `usual` thresholds apply where the circuit has them; all that are `given` must
+        be the circuit's.
+        """
         own = self.source.circuit
         known = {name: value for name, value in usual.items() if name in own.thresholds}
         changes = check_thresholds(own, known) | check_thresholds(own, given)
@@ -77,8 +80,8 @@ class Circuit(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(self, source=changed), changes
 
     def with_prompts(self, folder: Path, note: Callable[[str], None]) -> "Circuit":
-        """The circuit with a user's own templates in the place of its own; `note` is called with
-        what is in the folder and not used."""
+        """Return the circuit with a user's own templates; `note` is called with each file in the
+        folder that is not used."""
         if not folder.is_dir():
             raise UsageError(f"--prompt-dir {folder}: there is no such folder")
         known = {name.removeprefix("prompts/"): name for name in self.bundle.prompts}
@@ -108,16 +111,16 @@ class Circuit(msgspec.Struct, frozen=True):
 
 
 class CircuitInfo(msgspec.Struct, frozen=True):
-    """A circuit that can be named: whose it is, and its file."""
+    """A circuit that can be named, with its owner and its file."""
 
     name: str
     where: str
-    """`project`, or `built-in` for those of installed applications."""
+    """`project`, or `built-in` for circuits of installed packages."""
     file: Path
 
 
 def list_circuits(project: Path) -> list[CircuitInfo]:
-    """Every circuit that can be named, the project's first."""
+    """Return every circuit that can be named, the project's first."""
     own = [
         CircuitInfo(name, "project", file) for name, file in list_project_circuits(project).items()
     ]
@@ -126,8 +129,8 @@ def list_circuits(project: Path) -> list[CircuitInfo]:
 
 
 def verify_once(circuit: Circuit) -> VerifyReport:
-    """The proof of a circuit, kept by its text: a large one takes a while, and a page that shows it
-    may be asked for often."""
+    """Prove a circuit and keep the report by its text: a large proof takes a while, and pages ask
+    often."""
     return _verify_text(msgspec.json.encode(circuit.bundle))
 
 
@@ -138,14 +141,17 @@ def _verify_text(bundle: bytes) -> VerifyReport:
 
 
 def verify_source(source: CircuitSource) -> VerifyReport:
-    """All findings about a circuit and its prompts."""
+    """Return all findings about a circuit and its prompts."""
     report = verify(source)
     return msgspec.structs.replace(report, findings=(*_check_prompts(source), *report.findings))
 
 
 def refuse_unsound(source: CircuitSource, own: table.Circuit) -> list[Finding]:
-    """UnsoundError for a circuit with errors: it is not run. `own` is it with its own thresholds:
-    rules that only a user's turn off are returned, not refused."""
+    """Raise UnsoundError for a circuit with errors; return the rules that only the user's
+    thresholds turn off.
+
+    `own` is the circuit with its own thresholds.
+    """
     errors = [finding for finding in verify_source(source).findings if finding.level == "error"]
     off = _find_turned_off(source, own, errors)
     if len(errors) > len(off):
@@ -165,7 +171,8 @@ def _find_turned_off(
 
 
 def check_thresholds(circuit: table.Circuit, changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Thresholds that the circuit has, of the kind they have; UsageError for others."""
+    """Return the thresholds, checked against the circuit's names and kinds; UsageError if one does
+    not fit."""
     for name, value in changes.items():
         if name not in circuit.thresholds:
             known = ", ".join(circuit.thresholds) or "none"

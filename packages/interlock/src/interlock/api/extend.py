@@ -1,6 +1,6 @@
-"""What packages build on that bring an application, an agent or a carrier: one place to import.
+"""The names for packages that bring an application, an agent or a carrier.
 
-Declared as entry points: `interlock.applications` (a circuit's name, its `Application`),
+They are declared as entry points: `interlock.applications` (a circuit's name, its `Application`),
 `interlock.agents` (a word, a function that takes an `AgentSpec` and an `AgentContext` and returns a
 `Carrier`) and `interlock.settings` (a table of interlock.toml, the record that it is read into).
 """

@@ -1,7 +1,8 @@
-"""Questions that wait for a person, and the answers: gates, questions about runs, agents' queries.
+"""Questions that wait for a person, and their answers: gates, questions about runs, agents'
+queries.
 
-One list of one record for all kinds; one function that takes an answer: who may give it, what shape
-it has, whether it comes too late. Nothing is saved before all of that is right.
+All kinds are one list of one record, and one function takes an answer: it checks who answers, the
+shape of the answer, and whether it comes too late. Nothing is saved before all of that is right.
 """
 
 import getpass
@@ -83,7 +84,9 @@ class AnswerRequest(msgspec.Struct, frozen=True):
         """Return the number of a gate, or of a question about a run."""
         word = self.question
         if not word.isascii() or not word.removeprefix("-").isdigit() or len(word) > 18:
-            raise SourceError(f"{word!r} is no question's number; 'interlock inbox' lists them")
+            raise SourceError(
+                f"{word!r} is not the number of a question; 'interlock inbox' lists them"
+            )
         return int(word)
 
     @property
@@ -92,7 +95,7 @@ class AnswerRequest(msgspec.Struct, frozen=True):
 
 
 class PreparedAnswer(msgspec.Struct, frozen=True):
-    """An answer that may be saved: for which questions of which run, and what it says."""
+    """An answer that may be saved: its run, its questions and its content."""
 
     run_id: int
     data: dict[str, Any]
@@ -105,16 +108,16 @@ class SavedAnswer(msgspec.Struct, frozen=True):
     question_id: int | str
     run_id: int
     taken_now: bool
-    """True if a process is at work that takes it now."""
+    """True if a running process takes the answer now."""
     also: Sequence[int]
-    """Other questions that it settles, too."""
+    """Other questions that the answer settles, too."""
     then: str
     """What happens next, in a sentence."""
 
 
 class LateAnswer(msgspec.Struct, frozen=True):
-    """An answer that does not count, because another came first or the question was settled, and
-    the sentence that says so."""
+    """An answer that does not count because another came first or the question was settled, and the
+    sentence about that."""
 
     run_id: int
     data: dict[str, Any]
@@ -122,7 +125,7 @@ class LateAnswer(msgspec.Struct, frozen=True):
 
 
 def find_user() -> str:
-    """Return the user who sits at the terminal."""
+    """Return the user at the terminal."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):
@@ -132,12 +135,14 @@ def find_user() -> str:
 def give_answer(
     path: DatabaseAddress, settings: Settings, given: AnswerRequest, at: float | None = None
 ) -> SavedAnswer:
-    """Save the answer where the run will find it; SourceError or StateError if it cannot be one.
-    The first answer to a question counts: later ones are refused, and journaled."""
+    """Save an answer where the run will find it; SourceError or StateError if it cannot be one.
+
+    The first answer to a question counts; later ones are refused and journaled.
+    """
     at = time.time() if at is None else at
     if is_query_id(given.question):
         return _answer_query(path, settings, given, at)
-    given.question_id  # noqa: B018 - a word that is no number is refused before anything else
+    given.question_id  # noqa: B018 - refuse a word that is not a number before anything else
     with open_reader(path) as connection:
         prepared = prepare_answer(connection, settings, given, at)
     saved = (
@@ -267,13 +272,13 @@ def _answer_inquiry(
     if given.decision not in (RAISE, STOP):
         raise SourceError(f"answer raise or stop, not {given.decision!r}; nothing was saved")
     if given.decision == RAISE and not given.fields:
-        raise SourceError("say to how much: raise --set tokens=200000; nothing was saved")
+        raise SourceError("name the new limits: raise --set tokens=200000; nothing was saved")
     read_limits(given.fields if given.decision == RAISE else {})
     return PreparedAnswer(inquiry.run_id, data)
 
 
 def _answer_late(connection: Connection, given: AnswerRequest) -> LateAnswer:
-    """Return what to say to an answer that comes after the question was settled."""
+    """Return the refusal of an answer to a settled question."""
     found = find_question(connection, given.question_id)
     if found is None:
         raise NotFoundError(
@@ -321,7 +326,8 @@ def _find_decision_field(step: Step, decision: str) -> str:
 
 
 def _set_field(data: dict[str, Any], name: str, value: Any, step: Step) -> None:
-    """`a.b=c` is a field of a field, where the step has one of that name."""
+    """Set a field of an answer; `a.b=c` sets a field of a field, where the step has one of that
+    name."""
     outer, dot, inner = name.partition(".")
     if dot and outer in step.shape.fields and name not in step.shape.fields:
         data.setdefault(outer, {})[inner] = value
@@ -362,8 +368,8 @@ def record_refusal(
     at: float,
     dispatch_id: int | None = None,
 ) -> None:
-    """Journal that an answer did not count: at once or, while a process works on the run, by
-    leaving it to that one."""
+    """Journal an answer that did not count, at once or through the process that works on the
+    run."""
     number = given.question_id if dispatch_id is None else dispatch_id
     sentence = f"{late.sentence[:1].upper()}{late.sentence[1:]}."
     # The time makes the record differ from an equal answer that was refused before.
@@ -403,7 +409,7 @@ class Question(msgspec.Struct, frozen=True):
 
     question_id: int | str
     kind: str
-    """`gate`, `query`, `permission`, or what is asked about a run, such as `budget`."""
+    """`gate`, `query`, `permission`, or the kind of a question about a run, such as `budget`."""
     run_id: int
     case_id: str
     step: str
@@ -412,24 +418,24 @@ class Question(msgspec.Struct, frozen=True):
     options: tuple[str, ...] = ()
     """The decisions that it takes, if they are known."""
     answer_saved: bool = False
-    """True if an answer is saved that nobody has taken yet."""
+    """True if an answer is saved that no run has taken yet."""
     due_at: float = 0.0
     """The time until which it takes an answer; 0 if it waits for ever."""
 
     @property
     def version(self) -> str:
-        """Differs when what is asked does, so that nobody answers what they did not see."""
+        """Return a hash of the question, so that nobody answers what they did not see."""
         asked = msgspec.structs.replace(self, answer_saved=False)
         return blake2b(msgspec.json.encode(asked), digest_size=8).hexdigest()
 
     @property
     def parts(self) -> list[PromptPart]:
-        """Return the prompt for people: without the lines that enclose data for agents; where a
-        gate has no template, the case and what was answered so far."""
+        """Return the prompt for people: without the lines that enclose data for agents or, where a
+        gate has no template, the case and its earlier answers."""
         given = read_json(self.prompt.encode())
         if not isinstance(given, dict) or not isinstance(given.get("answers"), dict):
             return split_prompt(self.prompt)
-        known = {"the case": given.get("case"), "what is known besides": given.get("context")}
+        known = {"the case": given.get("case"), "what else is known": given.get("context")}
         known |= {f"what {step} answered": said for step, said in given["answers"].items()}
         return [PromptPart(_format_value(said), title) for title, said in known.items() if said]
 
@@ -460,7 +466,7 @@ def _format_value(value: Any) -> str:
 
 
 def _is_fence(line: str) -> bool:
-    """Return whether a line of a prompt encloses data, or tells its reader what such lines mean."""
+    """Return whether a line of a prompt encloses data or explains such lines."""
     return "--- data " in line or line.startswith("--- end ")
 
 
@@ -501,7 +507,8 @@ def _describe_gate(gate: OpenGate, step: Step | None) -> Question:
 
 
 def _load_circuit(connection: Connection, run_id: int) -> Circuit | None:
-    """None if it cannot be read any more: its questions are shown all the same."""
+    """Return the circuit of a run, or None if it cannot be read any more; its questions are shown
+    all the same."""
     try:
         return load_circuit(find_run(connection, run_id, brief=True))
     except InterlockError:
@@ -513,7 +520,7 @@ def _find_step(circuit: Circuit | None, name: str) -> Step | None:
 
 
 def _list_choices(step: Step | None) -> tuple[str, ...]:
-    """Return the words that a gate takes, as far as its table says so."""
+    """Return the words that a gate takes, as far as its table names them."""
     if step is None:
         return ()
     fields = [step.shape.fields.get(each) for each in ("decision", *step.shape.required)]

@@ -1,6 +1,6 @@
-"""Explain a run: how a case came where it is, why it waits, what other thresholds would change.
+"""Explain a run: why a case is where it is, why it waits, what other thresholds would change.
 
-Reads what is committed and disturbs nobody.
+Only committed rows are read, and nobody is disturbed.
 """
 
 import time
@@ -73,7 +73,7 @@ class CaseLife(msgspec.Struct, frozen=True):
     notes: Mapping[int, tuple[str, ...]] = {}
     """Notes about the agents, by dispatch."""
     known: tuple[str, ...] = ()
-    """Lines of the application about it, beyond its decisions."""
+    """Lines of the application about the case, beyond its decisions."""
 
     def __str__(self) -> str:
         return "\n".join(self.format())
@@ -97,7 +97,7 @@ class CaseLife(msgspec.Struct, frozen=True):
 
 
 def explain_case(connection: Connection, case_id: str, run_id: int | None = None) -> CaseLife:
-    """Return the life of a case; in the newest run that has it, if none is named."""
+    """Return the life of a case, by default in the newest run that has it."""
     case = find_case(connection, case_id, run_id)
     circuit = load_circuit(find_run(connection, case.run_id))
     application = find_application(circuit.name)
@@ -164,7 +164,7 @@ def _format_call(call: ModelCall) -> str:
 
 
 def explain_passed(circuit: Circuit, rule_id: str, why: str) -> str:
-    """Return why a rule that stands before the one taken was passed over."""
+    """Return why a rule before the one taken was passed over."""
     rule = circuit.find_rule(rule_id)
     if why == "spent" and rule is not None:
         return f"loop {rule.loop} is spent ({circuit.loops[str(rule.loop)].max})"
@@ -181,8 +181,8 @@ def _explain_rule(circuit: Circuit, rule_id: str) -> str:
 
 
 def list_case_files(db: DatabaseAddress, run_id: int, case_no: int) -> dict[str, Path]:
-    """Return the files that the agents of a case left on this machine, by their place below its
-    folder: prompts, transcripts, what they made."""
+    """Return the files that a case's agents left on this machine, by their place below its
+    folder."""
     root = agents_folder(db)
     folder = root / f"{run_id}" / f"{case_no}"
     paths = list_work_files(root, run_id, case_no)
@@ -211,14 +211,14 @@ class RunStanding(msgspec.Struct, frozen=True, kw_only=True):
     notable: list[CaseSummary]
     """The cases that are open, stuck or ended badly."""
     reasons: list[str]
-    """The reasons why the first of the notable cases are where they are."""
+    """The reasons of the first of the notable cases."""
     refused: Counter[str]
     """The number of refused answers by reason."""
     low_limits: list[str]
     rate_limits: dict[str, float]
-    """Accounts that rest because of a rate limit, each until when."""
+    """The accounts that rest because of a rate limit, each with its end."""
     agents: list[AgentStatus]
-    """The agents at work on it, as their carrier last saw them."""
+    """The agents at work on it, as their carriers last saw them."""
     digest: str
 
 
@@ -245,7 +245,7 @@ def list_overviews(db: DatabaseAddress) -> list[RunOverview]:
 def read_standing(
     db: DatabaseAddress, run_id: int | None, explained: int, at: float
 ) -> RunStanding:
-    """Return the state of a run, by default the newest, with so many of its notable cases
+    """Return the state of a run, by default the newest, with up to `explained` notable cases
     explained."""
     with open_reader(db) as connection:
         run = find_run(connection, run_id)
@@ -271,14 +271,14 @@ def read_standing(
 
 
 def read_digest(db: DatabaseAddress, run_id: int) -> str:
-    """Return one hash over all decisions and answers of a run: runs that decided alike have the
+    """Return one hash over all decisions and answers of a run; runs that decided alike have the
     same."""
     with open_reader(db) as connection:
         return compute_digest(connection, run_id)
 
 
 class JournalReader:
-    """The journal of a run, or of one of its cases if it is named."""
+    """Read the journal of a run, or of one of its cases."""
 
     def __init__(self, db: DatabaseAddress, run_id: int | None = None, case_id: str = "") -> None:
         self._db = db
@@ -296,8 +296,8 @@ class JournalReader:
             return find_writers(self._db).find_status(run.run_id, run.status)
 
     def read(self) -> list[JournalLine | RefusalRecord]:
-        """Return what was written since the last call, at first everything: decisions, and answers
-        that were refused, in the order of time."""
+        """Return what was written since the last call, at first everything, in the order of time:
+        decisions and refused answers."""
         with open_reader(self._db) as connection:
             lines = list_lines(connection, self.run_id, self._seq, self._case_id)
             refused = list_refusals(connection, self.run_id, self._refusal_id)
@@ -325,7 +325,7 @@ def replay_run(
     thresholds: Mapping[str, Any],
     case_id: str = "",
 ) -> list[ReplayedCase]:
-    """Decide a recorded run again with other thresholds; only one case, if it is named."""
+    """Decide a recorded run again with other thresholds, or only one of its cases."""
     run = find_run(connection, run_id)
     only = find_case(connection, case_id, run.run_id).case_no if case_id else None
     return [again for _, again in _iterate_replay(connection, run, thresholds, only)]
@@ -363,7 +363,7 @@ class ReplaySample(msgspec.Struct, frozen=True):
 def replay_some(
     connection: Connection, run_id: int, thresholds: Mapping[str, Any], *, seconds: float
 ) -> ReplaySample:
-    """Decide a recorded run again with other thresholds, for at most so long."""
+    """Decide a recorded run again with other thresholds, for at most `seconds`."""
     run = find_run(connection, run_id)
     cases = sum(each.cases for each in count_places(connection, run_id))
     changed: list[tuple[int, ReplayedCase]] = []
@@ -412,7 +412,7 @@ def explain_standing(
 
 
 def _explain_turn(circuit: Circuit, waiting: LoadedCase, cases: dict[str, LoadedCase]) -> str:
-    """Not asked yet: it comes after another case, or places are few."""
+    """Return why a case has not been asked yet: it comes after another case, or places are few."""
     for name in waiting.needs:
         before = cases[name].case
         if before.status == "open":
@@ -423,7 +423,7 @@ def _explain_turn(circuit: Circuit, waiting: LoadedCase, cases: dict[str, Loaded
 
 
 def _explain_end(connection: Connection, circuit: Circuit, line: CaseSummary) -> str:
-    """Return the reason of the rule that ended it, and of the failure it answered."""
+    """Return the reason of the rule that ended the case, and of the failure before it."""
     last = list_dispatches(connection, case_no=line.case_no)[-1]
     if last.decision is None:
         return ""
@@ -435,8 +435,8 @@ def _explain_end(connection: Connection, circuit: Circuit, line: CaseSummary) ->
 
 
 def list_paused_dispatches(connection: Connection, run_id: int, at: float) -> dict[int, Pause]:
-    """Dispatches of a run whose rate limit is not over, by their last pause. One that was answered
-    meanwhile is among them."""
+    """Return the dispatches of a run whose rate limit is not over, by their last pause, even if
+    answered meanwhile."""
     return {each.dispatch_id: each for each in list_pauses(connection, run_id) if each.until > at}
 
 
@@ -448,7 +448,7 @@ def list_low_limits(connection: Connection, run: Run, at: float) -> list[str]:
 
 
 def list_rate_limits(connection: Connection, run_id: int, at: float) -> dict[str, float]:
-    """Accounts that rest because of a rate limit met in this run, each until when."""
+    """Return the accounts that rest because of a rate limit met in this run, each with its end."""
     mine = {each.account for each in list_paused_dispatches(connection, run_id, at).values()}
     found = {each.account: each.until for each in list_newest_pauses(connection)}
     return {name: found[name] for name in sorted(mine) if found[name] > at}

@@ -25,7 +25,7 @@ from interlock.signals.signal_file import Artifact
 from interlock.system.errors import SourceError, StateError
 
 REVIEWED_BY = "reviewed_by"
-"""Who answered a gate by hand; whoever saved the answer, unless it names somebody."""
+"""The name under which a saved answer to a gate is recorded, unless the answer names somebody."""
 
 
 class SavedArtifact(msgspec.Struct, frozen=True):
@@ -39,7 +39,7 @@ class SavedArtifact(msgspec.Struct, frozen=True):
 
 
 def save_answer(db: DatabaseAddress, case_id: str, run_id: int | None, file: Path) -> SavedArtifact:
-    """Save a user's answer to a case's open step; by default in the newest run that has the
+    """Save a user's answer to a case's open step, by default in the newest run that has the
     case."""
     with open_reader(db) as connection:
         return save_artifact(connection, find_case(connection, case_id, run_id), file)
@@ -49,7 +49,10 @@ def save_artifact(
     connection: Connection, case: CaseSummary, file: Path, asking: str = ""
 ) -> SavedArtifact:
     """Check a user's artifact and put it where the next session looks for the answer to a case's
-    open step; `asking` is the command by which a case gets one."""
+    open step.
+
+    `asking` is the command by which a case gets an open step.
+    """
     found = find_run(connection, case.run_id)
     asking = asking or f"interlock resume {case.run_id}"
     asked = _open_dispatch(case, list_dispatches(connection, case_no=case.case_no), asking)
@@ -79,8 +82,8 @@ def save_artifact(
 def take_saved_files(
     connection: Connection, run_id: int, cases: Iterable[CaseSummary]
 ) -> Iterator[str]:
-    """Take what somebody put, by hand, at the place of an open artifact, with or without its
-    wrapper; what cannot be used is left there, and the reason is returned."""
+    """Take the artifacts that were put in place by hand, with or without their wrapper; yield the
+    reason for each that cannot be used and stays there."""
     run = find_run(connection, run_id)
     files = msgspec.convert(msgspec.convert(run.options, RunConfig).files, FileOptions)
     if files.dispatch != "manual":
@@ -112,7 +115,7 @@ def _open_dispatch(case: CaseSummary, life: list[DispatchRecord], asking: str) -
 
 
 def _find_files(circuit: Circuit, options: RunConfig, asked: DispatchRecord) -> FileOptions:
-    """Where that dispatch's files are; StateError if it does not travel by files."""
+    """Return the options of that dispatch's files; StateError if it does not travel by files."""
     files = msgspec.convert(options.files, FileOptions)
     if circuit.steps[asked.step].gate and HUMAN not in options.agents:
         raise StateError(

@@ -1,7 +1,7 @@
-"""A project: its circuits, its runs, its questions. Everything that a program can do begins here.
+"""A project: its circuits, its runs, its questions. Every program begins here.
 
-What only touches the journal is plain and synchronous. Work on a run has an event loop in a thread
-of its own, so that it goes on in notebooks and beside a loop of the caller's: see `Run`.
+Work on a run has an event loop in a thread of its own, so that it goes on in notebooks and beside a
+loop of the caller's: see `Run`. All else is synchronous.
 """
 
 import json
@@ -69,8 +69,9 @@ AgentLike = str | Carrier | Callable[..., Any]
 class Project:
     """A project: a folder, its settings and circuits, and the database of its runs.
 
-    Use it as a context manager. Leaving it stops whatever is still at work, and loses nothing. `db`
-    names another database than the project's own; `clock` replaces the system's time in tests.
+    Use it as a context manager. Leaving it stops everything that is still at work, and loses
+    nothing. `db` names another database than the project's own; `clock` replaces the system's time
+    in tests.
     """
 
     def __init__(
@@ -92,7 +93,7 @@ class Project:
 
     @classmethod
     def temporary(cls, *, clock: Clock | None = None) -> Self:
-        """A project in a temporary folder, which is removed when the project is closed."""
+        """Create a project in a temporary folder, which is removed when the project is closed."""
         folder = Path(tempfile.mkdtemp(prefix="interlock-"))
         made = cls(folder, db=folder / DATABASE, clock=clock)  # whatever INTERLOCK_DB says
         made._remove = folder
@@ -110,7 +111,7 @@ class Project:
         self.close()
 
     def close(self) -> None:
-        """Stop whatever this program works on. Every decision is kept, and `resume` continues."""
+        """Stop everything this program works on. Every decision is kept, and `resume` continues."""
         self._closed = True
         for work in self._works.values():
             work.stop(now=True)
@@ -124,7 +125,7 @@ class Project:
 
     @property
     def settings(self) -> Settings:
-        """Return what interlock.toml and the environment say now."""
+        """Return the settings in interlock.toml and the environment as they are now."""
         return read_settings(self.path)
 
     def writer(self) -> Writer | None:
@@ -133,7 +134,7 @@ class Project:
 
     @property
     def has_database(self) -> bool:
-        """Return whether there is anything to read yet."""
+        """Return whether there is a database yet."""
         return has_database(self.db)
 
     def read(self) -> AbstractContextManager[Connection]:
@@ -141,7 +142,8 @@ class Project:
         return open_reader(self.db)
 
     def write(self) -> AbstractContextManager[Connection]:
-        """Open the database for writing, made if need be; StoreError if another writes."""
+        """Open the database for writing, and create it if necessary; StoreError if another process
+        writes."""
         return open_writer(self.db)
 
     def find_run(self, connection: Connection, run: int | str | None) -> RunRecord:
@@ -192,9 +194,10 @@ class Project:
     def prepare_circuit(
         self, circuit: str | Circuit, thresholds: Mapping[str, Any], prompts: Path | None = None
     ) -> tuple[Circuit, dict[str, Any]]:
-        """Return a circuit as settings, thresholds and prompts change it, and what was changed.
+        """Return a circuit with the changes of settings, thresholds and prompts, and the changed
+        thresholds.
 
-        UnsoundError if it cannot be run so; the display is told of rules that are turned off.
+        UnsoundError if it cannot be run so; the display notes rules that are turned off.
         """
         own = circuit if isinstance(circuit, Circuit) else Circuit.load(circuit, self.path)
         if prompts is not None:
@@ -220,9 +223,9 @@ class Project:
         """Start cases through a circuit and return at once; the work goes on in the background.
 
         `circuit` is a name, the path of a YAML file, or a `Circuit`. Each case is a dict with an
-        `id`; `agents` says who answers, by role. `set` changes thresholds, `budget` limits what the
-        run may spend, `slots` how many agents work at once: a number for all roles together, or a
-        number per role, where the role `""` stands for all together.
+        `id`; `agents` names who answers, by role. `set` changes thresholds, `budget` limits the
+        costs of the run. `slots` limits how many agents work at once: a number for all roles
+        together, or a number per role, where the role `""` stands for all together.
 
         With an `id`, the same input is the same run: if it was interrupted, it continues; if it is
         over, it is only returned. Other input under the same id is refused.
@@ -257,8 +260,11 @@ class Project:
         *,
         agents: Mapping[str, AgentLike] | AgentLike | None = None,
     ) -> Run:
-        """Continue an unfinished run, by default the newest. Functions that answered in another
-        process have to be given again; agents named by words are remembered."""
+        """Continue an unfinished run, by default the newest.
+
+        Functions that answered in another process have to be given again; agents named by words are
+        remembered.
+        """
         with self.read() as connection:
             found = self.find_run(connection, _read_number(run))
         busy = self._find_busy()
@@ -282,7 +288,7 @@ class Project:
         return Run(self, found.run_id)
 
     def runs(self, status: str | None = None) -> list[Run]:
-        """All runs, oldest first; with `status`, only the runs that have it."""
+        """Return all runs, oldest first; with `status`, only the runs that have it."""
         if not self.has_database:
             return []
         with self.read() as connection:
@@ -297,7 +303,8 @@ class Project:
     # Questions.
 
     def inbox(self, run: "Run | int | str | None" = None) -> list[Question]:
-        """The questions that wait for a person, oldest first; with `run`, only those of one run."""
+        """Return the questions that wait for a person, oldest first; with `run`, only those of one
+        run."""
         if not self.has_database:
             return []
         with self.read() as connection:
@@ -315,9 +322,12 @@ class Project:
         fields: Mapping[str, Any] | None = None,
         group: bool | None = None,
     ) -> SavedAnswer:
-        """Answer a question, in the name of `by`. An answer is checked before it is saved, and one
-        that comes too late is refused. `fields` fills in further fields of the answer; `group` says
-        whether it counts for all questions that belong together; by default, the circuit does."""
+        """Answer a question in the name of `by`; an answer that does not fit or comes too late is
+        refused.
+
+        `fields` fills in further fields of the answer. `group` decides whether it counts for all
+        questions that belong together; by default, the circuit decides.
+        """
         number = question.question_id if isinstance(question, Question) else question
         given = AnswerRequest(
             str(number), decision, note, dict(fields or {}), by, inbox_.find_user(), group
@@ -328,8 +338,8 @@ class Project:
     # Looking.
 
     def explain(self, case: str, run: "Run | int | str | None" = None) -> inspect.CaseLife:
-        """The life of a case: what was asked, what came back, what was decided and why; by default
-        in the newest run that has the case."""
+        """Return the life of a case, by default in the newest run that has it: what was asked, what
+        came back, what was decided and why."""
         from interlock.carriers.cli.work_folder import read_attempt_notes
 
         with self.read() as connection:
@@ -343,14 +353,15 @@ class Project:
         set: Mapping[str, Any] | None = None,  # noqa: A002 - as the flag --set
         case: str = "",
     ) -> list[ReplayedCase]:
-        """Decide a recorded run again with other thresholds, without asking anybody: where would
-        each case have gone?"""
+        """Decide a recorded run again with other thresholds, without asking anybody, and return the
+        way of each case."""
         with self.read() as connection:
             number = self._find_number(connection, run)
             return inspect.replay_run(connection, number, set or {}, case)
 
     def report(self, run: "Run | int | str | None" = None) -> str:
-        """The report of the run's application, as Markdown; for a plain circuit, its cases."""
+        """Return the report of the run's application as Markdown; for a plain circuit, its
+        cases."""
         with self.read() as connection:
             return inspect.report_run(connection, self.find_run(connection, _read_number(run)))
 
@@ -363,8 +374,11 @@ class Project:
     def _take_agents(
         self, circuit: CircuitTable, config: RunConfig, agents: Mapping[str, AgentLike]
     ) -> tuple[RunConfig, dict[str, Carrier]]:
-        """The configuration with these agents, and the carriers of those that are no words. One
-        under no name answers for every role that has nobody."""
+        """Return the configuration with these agents, and the carriers of agents that are not
+        words.
+
+        The agent under "" answers for every role without one.
+        """
         words = dict(config.agents)
         given: dict[str, Carrier] = {}
         roles = {step.role for step in circuit.steps.values()}
@@ -391,13 +405,13 @@ class Project:
                 )
             elif not config.files.get("dispatch"):
                 raise UsageError(
-                    f"who answers for {role}? Give somebody: agents={{{role!r}: …}}, a function "
+                    f"no agent is named for {role}; give one: agents={{{role!r}: …}}, a function "
                     "or words such as 'claude' or 'exec:COMMAND'"
                 )
         return msgspec.structs.replace(config, agents=words), given
 
     def _find_busy(self) -> Run | None:
-        """The run that this program works on now. One at a time: a database has one writer."""
+        """Return the run that this program works on now; a database has one writer."""
         if self._closed:
             raise StateError("this project is closed; open it again to start or resume a run")
         found = [number for number, work in self._works.items() if not work.is_over]
@@ -422,7 +436,8 @@ class Project:
 
 
 def _needs_agent(words: Mapping[str, str], role: str) -> bool:
-    """Whether nobody is named for the role, or only a function that has to be given again."""
+    """Return whether no agent is named for the role, or only a function that has to be given
+    again."""
     word = words.get(role) or words.get("", "")
     return not word or word.partition(":")[0] == FUNCTION
 
@@ -432,20 +447,22 @@ def _build_carrier(agent: Carrier | Callable[..., Any]) -> Carrier:
         return cast("Carrier", agent)
     if callable(agent):
         return FunctionCarrier(agent)
-    raise UsageError(f"{agent!r} is no agent: give words such as 'claude', or a function")
+    raise UsageError(f"{agent!r} is not an agent: give words such as 'claude', or a function")
 
 
 def _group_by_role(agents: Mapping[str, AgentLike] | AgentLike | None) -> dict[str, AgentLike]:
-    """Agents by role; one alone answers for all."""
+    """Return agents by role; a single agent answers for all."""
     if agents is None:
         return {}
     return dict(agents) if isinstance(agents, Mapping) else {"": agents}
 
 
 def _encode_cases(cases: Iterable[Mapping[str, Any]]) -> bytes:
-    """The cases as lines; UsageError for what cannot be written as JSON, with its place."""
+    """Encode the cases as lines; UsageError with the place of one that is not JSON."""
     if isinstance(cases, str | bytes | Mapping):
-        raise UsageError("cases is a list of dicts, for example [{'id': 'C1', 'topic': 'rain'}]")
+        raise UsageError(
+            "give cases as a list of dicts, for example [{'id': 'C1', 'topic': 'rain'}]"
+        )
     lines: list[bytes] = []
     seen: dict[Any, int] = {}
     for number, case in enumerate(cases, 1):

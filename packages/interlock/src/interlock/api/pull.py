@@ -33,7 +33,7 @@ def open_pull_tools(project: Project, **more: Any) -> PullTools:
 
 
 class RunStatusReader:
-    """Reads the database anew each time: runs come and go while an agent's client stays open."""
+    """Read the database anew each time: runs come and go while an agent's client stays open."""
 
     def __init__(self, path: DatabaseAddress) -> None:
         self._path = path

@@ -1,7 +1,7 @@
-"""A run, as programs hold it: how it stands, what happens in it, when it is settled.
+"""A run, as programs hold it: its status, its events, its end.
 
-The work itself goes on in a thread with an event loop of its own (`RunWork`), so that a caller may
-have a loop, or none. The journal is the only thing the two share: a `Run` reads what is committed.
+The work goes on in a thread with an event loop of its own (`RunWork`), so that a caller may have a
+loop, or none. They share only the journal: a `Run` reads what is committed.
 """
 
 import asyncio
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from interlock.api.project import Project
 
 _POLL = 0.2
-"""How often a run is looked at that another process works on, in seconds."""
+"""Seconds between looks at a run that another process works on."""
 _FOR_PEOPLE = ("waiting", "budget")
-"""How work ends that a person's answer can move on."""
+"""The ends of work that a person's answer can continue."""
 
 
 class Event(msgspec.Struct, frozen=True):
@@ -90,7 +90,7 @@ class RunWork:
         self._thread.start()
 
     def wait_until_begun(self) -> int:
-        """The run's number, when it is written down; raises what went wrong before."""
+        """Return the run's number once it is written; raise the error that came before."""
         with self._changed:
             self._changed.wait_for(lambda: self._run_id is not None or self._over)
         if self._run_id is None:
@@ -114,15 +114,17 @@ class RunWork:
             self._changed.wait_for(lambda: self._over, timeout)
 
     def result(self) -> RunResult:
-        """How the work came out, once it is over."""
+        """Return the result of the work that is over, or raise its error."""
         if self._error is not None:
             raise self._error
         assert self._result is not None  # noqa: S101 - it is over and nothing was raised
         return self._result
 
     def stop(self, *, now: bool, hand_over: bool = False) -> None:
-        """Let what is out come in and end; or end `now`. Nothing is lost either way. A run that is
-        to be handed over stays one that others may take."""
+        """Let open answers come in, or end `now`. Nothing is lost either way.
+
+        With `hand_over` other processes may take the run at once.
+        """
         with self._changed:
             self._stopping = now or bool(self._stopping)
             self._hand_over = hand_over
@@ -199,7 +201,7 @@ class Run:
 
     @property
     def _work(self) -> RunWork | None:
-        """The work on it in this project, if there is or was any; all handles share it."""
+        """The work on the run in this project, if there is or was any; all handles share it."""
         return self._project._works.get(self.number)  # noqa: SLF001 - a handle, nothing more
 
     @property
@@ -214,7 +216,7 @@ class Run:
 
     @property
     def status(self) -> str:
-        """How the run stands: a status of `RunResult`, `running` while a process works on it, or
+        """The status of the run as in `RunResult`, `running` while a process works on it, or
         `interrupted` if that process died."""
         run = self._read_record()
         return find_writers(self._project.db).find_status(run.run_id, run.status)
@@ -226,21 +228,26 @@ class Run:
             return dict(count_ends(connection, self.number))
 
     def cases(self, status: str | None = None) -> list[CaseSummary]:
-        """The cases, in order; with `status`, only those that are `open`, `ended` or `stuck`."""
+        """Return the cases in order; with `status`, only those that are `open`, `ended` or
+        `stuck`."""
         with self._project.read() as connection:
             found = list_cases(connection, self.number)
         return [each for each in found if status in (None, each.status)]
 
     def events(self, after: int = 0) -> "EventStream":
-        """Every decision behind `after`, as it is committed, for `for` and `async for`. Ends when
-        the run is settled: it is over, or only people can move it on. If people have answered since
-        it last stopped, it continues first."""
+        """Yield every decision behind `after` as it is committed, for `for` and `async for`.
+
+        The stream ends when the run is settled: it is over, or only people can move it on. If
+        people have answered since it last stopped, it continues first.
+        """
         return EventStream(self, after)
 
     def wait(self, timeout: float | None = None) -> RunResult:
-        """Return when the run is settled: it is over, or only people can move it on. If people have
-        answered since it last stopped, it continues first. TimeoutError if it takes longer than
-        `timeout` seconds; the work goes on all the same."""
+        """Wait until the run is settled: it is over, or only people can move it on.
+
+        If people have answered since it last stopped, it continues first. TimeoutError if it takes
+        longer than `timeout` seconds; the work goes on all the same.
+        """
         deadline = None if timeout is None else time.monotonic() + timeout
         self._resume_if_answered()
         while True:
@@ -262,7 +269,7 @@ class Run:
         return result
 
     def _wait_a_moment(self, seconds: float) -> RunResult | None:
-        """How the run came out, if it is settled within these seconds."""
+        """Return the result of the run if it is settled within these seconds."""
         work = self._work
         if work is not None:
             work.wait_for_end(seconds)
@@ -274,8 +281,8 @@ class Run:
             return describe_run(connection, find_run(connection, self.number))
 
     def stop(self, *, now: bool = False) -> None:
-        """Stop the work on this run: once the answers that are out have come in, or `now`. Every
-        decision is kept, and `resume` continues."""
+        """Stop the work on this run once open answers have come in, or `now`. Every decision is
+        kept, and `resume` continues."""
         work = self._work
         if work is None:
             raise StateError(
@@ -290,7 +297,7 @@ class Run:
         return self._project.resume(self)
 
     def explain(self, case: str) -> CaseLife:
-        """The life of a case of this run: print it, or read its fields."""
+        """Return the life of a case of this run: print it, or read its fields."""
         return self._project.explain(case, self)
 
     def _read_record(self) -> RunRecord:
@@ -298,7 +305,7 @@ class Run:
             return find_run(connection, self.number)
 
     def _resume_if_answered(self) -> None:
-        """Work that stopped for people begins again once they have answered."""
+        """Resume work that stopped for people, if they have answered."""
         work = self._work
         if work is None or not work.is_over or work.result().status not in _FOR_PEOPLE:
             return
@@ -306,7 +313,7 @@ class Run:
             self._project.resume(self)
 
     def _read_events(self, after: int) -> tuple[list[Event], bool]:
-        """The decisions behind `after`, and whether more may come without a person."""
+        """Return the decisions behind `after`, and whether more may come without a person."""
         # Asked before reading: work that ends in between has left its decisions behind.
         work = self._work
         busy = not work.is_over if work else self.status == "running"
@@ -315,7 +322,7 @@ class Run:
         return found, busy
 
     def _raise_failure(self) -> None:
-        """Raise what broke the work off, if anything did: a full disk, for instance."""
+        """Raise the error that broke the work off, such as a full disk."""
         work = self._work
         if work is not None and work.is_over:
             work.result()

@@ -1,7 +1,6 @@
-"""Begin a run, or go on with one: programs, verbs, coordinators and packages all come through here.
+"""Begin a run, or continue one: programs, verbs, coordinators and packages all come through here.
 
-What is begun again with the same input is the same run: one without an id while it is unfinished,
-one with an id for ever.
+The same input is the same run: without an id while it is unfinished, with an id for ever.
 """
 
 import hashlib
@@ -47,7 +46,7 @@ NOBODY: Mapping[str, Carrier] = {}
 
 
 class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """What a run is to be begun with, before anybody is named who works on it."""
+    """The input of a run, before its agents are named."""
 
     circuit: Circuit
     """The circuit as the project's thresholds and the user's change it."""
@@ -89,7 +88,7 @@ def read_request(
 
 
 class OpenRun(NamedTuple):
-    """A run that is written down, and who answers it now."""
+    """A run that is written down, its agents, and whether it existed before."""
 
     run: RunRecord
     pool: AgentPool
@@ -122,7 +121,7 @@ def begin(
     config: RunConfig,
     given: Mapping[str, Carrier] = NOBODY,
 ) -> OpenRun:
-    """Write a run down, or find the one that was begun with the same; `given` carriers answer."""
+    """Write a run down, or find the one with the same input; `given` carriers answer."""
     run = None if request.new else find_begun(connection, config)
     if run is not None:
         if run.status not in FINISHED:
@@ -177,7 +176,7 @@ def work_here(
     detach: bool = False,
     terms: SessionTerms = PATIENT,
 ) -> RunResult:
-    """Work on an open run in this thread; to `detach` leaves it to coordinators instead."""
+    """Work on an open run in this thread; with `detach`, leave it to coordinators instead."""
     if not detach:
         return work_on_run(connection, opened.run, opened.pool, terms, display=project.display)
     at = project.clock.now() if project.clock else time.time()
@@ -194,7 +193,7 @@ def check_detach(project: "Project") -> None:
 
 
 def find_begun(connection: Connection, config: RunConfig) -> RunRecord | None:
-    """Return the run that was begun with the same; StateError if its id names another input."""
+    """Return the run with the same input; StateError if its id names another input."""
     mark = _build_fingerprint(config)
     find = find_newest_run if config.id else find_unfinished_run
     found = find(connection, mark)

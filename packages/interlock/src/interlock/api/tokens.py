@@ -1,4 +1,4 @@
-"""Tokens of a project's HTTP door: made, listed, revoked, and checked at each request."""
+"""Tokens of a project's HTTP door: create, list, revoke and check them."""
 
 import re
 import time
@@ -19,11 +19,11 @@ _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@+-]{0,63}", re.ASCII)
 def create_token(
     project: Project, name: str, scopes: Sequence[str], seconds: float | None = None
 ) -> tuple[Token, str]:
-    """A token of that name that is good for these scopes and, with `seconds`, for so long; and its
-    secret, which nobody can look up later."""
+    """Create a token for these scopes that expires after `seconds`, if given; return it and its
+    secret, which cannot be read later."""
     if not _NAME.fullmatch(name):
         raise UsageError(
-            f"{name[:80]!r} is no name for a token: up to 64 letters, digits and . _ @ + -"
+            f"{name[:80]!r} is not a valid name for a token: up to 64 letters, digits and . _ @ + -"
         )
     unknown = [each for each in scopes if each not in SCOPES]
     if unknown or not scopes:
@@ -38,7 +38,7 @@ def create_token(
 
 
 def read_tokens(project: Project) -> list[Token]:
-    """All tokens that ever were, oldest first; the revoked and expired ones too."""
+    """Return all tokens ever made, oldest first, with the revoked and expired ones."""
     if not project.has_database:
         return []
     with project.read() as connection:
@@ -46,13 +46,15 @@ def read_tokens(project: Project) -> list[Token]:
 
 
 def revoke_token(project: Project, name: str) -> Token:
-    """Make a token worthless, for servers that are running too; StateError if there is none."""
+    """Revoke a token, for running servers too; StateError if there is none of that name."""
     return tokens.revoke_token(project.db, name, _read_clock(project))
 
 
 def check_token(project: Project, secret: str) -> Token | None:
-    """The token of that secret, if it is good now. It is read anew each time: one that is revoked
-    opens nothing any more. That it was used is written down, if that can be done now."""
+    """Return the token of that secret, if it is good now, and record its use.
+
+    It is read anew each time, so a revoked one stops working at once.
+    """
     at = _read_clock(project)
     try:
         with project.read() as connection:

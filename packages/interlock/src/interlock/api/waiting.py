@@ -27,7 +27,7 @@ class InboxEntry(msgspec.Struct, frozen=True):
     about: str = ""
     """What the questions of a group have in common, in one line."""
     for_family: bool = False
-    """True if an answer is for the family unless it says not; they are one entry then."""
+    """True if an answer is for the family by default; then its questions are one entry."""
     blocks: int = 0
     """The number of other cases that wait for this one."""
 
@@ -42,8 +42,8 @@ _BAD_WORDS: Final = ("reject", "refuse", "deny", "stop", "no", "rejected")
 
 
 def assign_keys(options: Sequence[str]) -> dict[str, str]:
-    """Return the key that chooses each decision: `a` and `r` where there is such a decision, so
-    that they mean the same everywhere; else its place."""
+    """Return the key that chooses each decision: `a` and `r` where a decision begins so, else its
+    place."""
     keys = {word: str(number) for number, word in enumerate(options, 1) if number < 10}
     for key, words in (("a", _GOOD_WORDS), ("r", _BAD_WORDS)):
         word = next((each for each in words if each in options), None)
@@ -53,8 +53,8 @@ def assign_keys(options: Sequence[str]) -> dict[str, str]:
 
 
 def list_entries(path: DatabaseAddress) -> list[InboxEntry]:
-    """Return everything that waits, the most blocking first; of a group that one answer settles,
-    one."""
+    """Return the entries of everything that waits, the most blocking first; questions that one
+    answer settles share an entry."""
     with open_reader(path) as connection:
         questions = list_questions(connection, path)
         runs = {each.run_id for each in questions}

@@ -1,4 +1,4 @@
-"""Work on a run that is open: set it up, work until it ends or waits, say how it came out."""
+"""Work on a run that is open: set it up, work until it ends or waits, return the result."""
 
 import asyncio
 import signal
@@ -49,24 +49,24 @@ from interlock.runtime.terms import RunCounts, RunTerms
 from interlock.system.time import find_local_day
 
 Progress = Callable[[RunCounts, Spent], None]
-"""Told after every turn how the run stands."""
+"""Called after every turn with the state of the run."""
 
 
 class Display(Protocol):
-    """What the person who started the work sees of it."""
+    """The view of the person who started the work."""
 
     def note(self, text: str) -> None:
-        """A line beside the result."""
+        """Show a line beside the result."""
 
     def notify(self, notification: Notification) -> None:
-        """Something happened that a person may want to act on."""
+        """Show an event that a person may want to act on."""
 
     def show_progress(self) -> AbstractContextManager[Progress]:
-        """Shown as long as the work lasts."""
+        """Show progress as long as the work lasts."""
 
 
 class NoDisplay:
-    """Nobody looks."""
+    """A display that shows nothing."""
 
     def note(self, text: str) -> None:
         pass
@@ -100,7 +100,7 @@ PATIENT = SessionTerms()
 
 
 class RunResult(msgspec.Struct, frozen=True):
-    """How a run stands when the work on it has ended."""
+    """The state of a run when the work on it has ended."""
 
     run_id: int
     status: RunStatus
@@ -114,14 +114,16 @@ class RunResult(msgspec.Struct, frozen=True):
     written_out: tuple[str, ...] = ()
     """Steps that wait for an answer by hand, a line each."""
     notes: tuple[str, ...] = ()
-    """What the application wants the user to know."""
+    """The notes of the application for the user."""
     hooks: CaseHooks | None = None
-    """The application's code, as it was at the end."""
+    """The application's hooks, as they were at the end."""
 
 
 def load_circuit(run: Run) -> Circuit:
-    """Return the circuit a run was begun with, thresholds and prompts included. It is kept: reading
-    one takes longer than all the rest."""
+    """Return the circuit a run was begun with, thresholds and prompts included.
+
+    It is cached, because reading one takes longer than everything else.
+    """
     return _open_circuit(run.text, msgspec.json.encode(run.options.get("thresholds", {})))
 
 
@@ -207,7 +209,7 @@ def work_on_run(
 
 @contextmanager
 def _observe(connection: Connection, run: Run, display: Display) -> Iterator[RunObserver | None]:
-    """What is told to telemetry, if anybody wants it."""
+    """Yield the observer for telemetry, if it is on, and close it."""
     observer = observe_run(connection, run, display.note)
     try:
         yield observer
@@ -230,7 +232,7 @@ def _watch(
 
 
 async def _run_session(session: RunSession, pool: AgentPool) -> RunStatus:
-    """Work; then give notifications that are under way their last chance."""
+    """Run the session, and give open notifications a last chance."""
     try:
         return await session.run()
     finally:
@@ -259,7 +261,7 @@ def _describe_draining(out: int) -> str:
 def list_written_out(
     connection: Connection, run: Run, circuit: Circuit, carriers: Mapping[str, Carrier]
 ) -> Iterator[str]:
-    """Which steps wait for an answer by hand, and what to do about them."""
+    """Yield a line for each step that waits for an answer by hand, with what to do."""
     roles = roles_written_out(carriers)
     root = Path(msgspec.convert(run.options.get("files", {}), FileOptions).root)
     names = find_application(circuit.name).file_names(root)
@@ -274,7 +276,7 @@ def list_written_out(
 
 
 def open_budget(connection: Connection, run: Run, pool: AgentPool) -> BudgetQuestion:
-    """What the run may spend, and what it, its roles and this day have cost so far."""
+    """Return the budget of a run, with the usage of the run, its roles and this day."""
     now = pool.clock.now()
     used = measure_usage(connection, run, pool.limits, now)
     budget = RunBudget(pool.limits, used, now, find_local_day)
@@ -284,14 +286,14 @@ def open_budget(connection: Connection, run: Run, pool: AgentPool) -> BudgetQues
 
 
 def measure_usage(connection: Connection, run: Run, limits: BudgetLimits, at: float) -> BudgetUsage:
-    """What is spent of these limits; what nobody limits is not added up."""
+    """Measure the usage of these limits; usage without a limit is not added up."""
     roles = sum_role_usage(connection, run.run_id) if limits.roles else {}
     today = sum_day_usage(connection, *find_local_day(at)) if limits.day != NO_LIMITS else Spent()
     return BudgetUsage(run.spent, roles, today)
 
 
 def describe_run(connection: Connection, run: Run) -> RunResult:
-    """How a run stands that nobody here works on."""
+    """Return the state of a run that this process does not work on."""
     cases, circuit = list_cases(connection, run.run_id), load_circuit(run)
     ended = [each for each in cases if each.status == "ended"]
     counts = RunCounts(

@@ -1,4 +1,4 @@
-"""Workers on other hosts, as people see them: read through the package that has them.
+"""Workers on other hosts, read through the package that runs them.
 
 The entry-point group `interlock.workers` names a function that takes a database's address and
 returns its workers.
@@ -19,7 +19,7 @@ GROUP = "interlock.workers"
 
 
 class HeldDetails(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A dispatch that a worker holds, as its worker describes it."""
+    """A dispatch that a worker holds, as the worker describes it."""
 
     dispatch_id: int
     run_id: int
@@ -50,7 +50,7 @@ class WorkerStatus(msgspec.Struct, frozen=True):
 
 
 def list_workers(db: DatabaseAddress) -> list[WorkerStatus]:
-    """Return the workers of a database, those that died a while ago too; none for a file."""
+    """Return the workers of a database, including those that died a while ago; none for a file."""
     if isinstance(db, Path):
         return []
     return [each for entry in metadata.entry_points(group=GROUP) for each in entry.load()(db)]

@@ -317,7 +317,7 @@ class PermissionBroker:
 
     def _format_question(self, request: PermissionRequest) -> str:
         lines = [f"May it {request.kind}: {request.title}", request.detail]
-        lines.append(f"Not answered within {self._timeout:g} seconds, it may not.")
+        lines.append(f"Not answered within {self._timeout:g} seconds, it is denied.")
         return "\n".join(line for line in lines if line)
 
     def _schedule_check(self) -> None:

@@ -94,8 +94,8 @@ def build_agent(text: str, context: AgentContext) -> Carrier:
     if kind == FUNCTION:
         role = context.roles[0] if context.roles else "a role"
         raise SourceError(
-            f"{role} was answered by the Python function {rest}; go on from the program that has "
-            f"it, or name somebody else: --agent {role}=AGENT"
+            f"{role} was answered by the Python function {rest}; continue from the program that "
+            f"has it, or name another agent: --agent {role}=AGENT"
         )
     if entry is None and "dialect" in context.settings.get("agent", {}).get(kind, {}):
         return build_model(AgentSpec(kind, rest), context)

@@ -1,4 +1,4 @@
-"""The door: one file per group of verbs. Heavy things are imported inside the verbs."""
+"""The command line: one file per group of verbs. Heavy modules are imported inside the verbs."""
 
 from interlock.cli.app import main
 

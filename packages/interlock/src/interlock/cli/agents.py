@@ -1,6 +1,5 @@
-"""The verbs agents and agents probe: which agent CLIs this machine has, whether they are those that
-are known; and which model endpoints can be asked.
-"""
+"""The verbs agents and agents probe: the agent CLIs of this machine, and the model endpoints that
+can be asked."""
 
 import os
 from pathlib import Path
@@ -31,13 +30,12 @@ class EndpointListing(msgspec.Struct, frozen=True):
     base_url: str
     model: str
     key: str
-    """Where its key is looked for, and whether there is one; never the key."""
+    """The variable of its key, and whether the key is set; never the key."""
 
 
 @agents.callback(invoke_without_command=True)
 def list_agents(ctx: typer.Context, json: Json = False) -> None:
-    """Which agent CLIs are installed, their versions, and what they may do; and which model
-    endpoints there are."""
+    """List agent CLIs and model endpoints, with their versions and what they may do."""
     if ctx.invoked_subcommand is not None:
         return
     from interlock.api.agents import list_agent_clis
@@ -74,8 +72,8 @@ def probe(
     name: Annotated[str, typer.Argument(metavar="NAME", help="claude, codex, …, openai")],
     json: Json = False,
 ) -> None:
-    """Run an agent's --version and --help, and compare with its profile; ask a model endpoint which
-    models it has. Exit 6 on findings."""
+    """Run an agent's --version and --help and compare them with its profile; ask a model endpoint
+    for its models. Exit 6 on findings."""
     import asyncio
 
     from interlock.carriers.cli import probe as probing
@@ -137,7 +135,7 @@ def _list_endpoints() -> list[EndpointListing]:
 
 
 def _probe_endpoint(endpoint: "Endpoint", *, json: bool) -> None:
-    """Ask an endpoint which models it has, which also tries the key."""
+    """Ask an endpoint for its models, which also tests the key."""
     from interlock.carriers.models.carrier import list_models
 
     try:

@@ -1,7 +1,7 @@
 """The command line: its verbs, its exit codes, and how errors are shown.
 
-A user sees one sentence on stderr and an exit code; never a traceback for something they can fix.
-Each verb's module is loaded when the verb is used: `--help` waits for nothing.
+A user sees one sentence on stderr and an exit code, never a traceback for an error they can mend.
+Each verb's module is loaded when the verb is used, so `--help` is quick.
 """
 
 import os
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
 _COMMAND_LINE_ERROR: Any = next(
     each for each in typer.BadParameter.__mro__ if each.__name__ == "ClickException"
 )
-"""What typer raises for words that it does not know. It has moved between versions of typer."""
+"""The exception that typer raises for unknown words. It has moved between versions of typer."""
 
 
 class ExitCode(IntEnum):
-    """What an exit code means, everywhere."""
+    """The meaning of an exit code, everywhere."""
 
     DONE = 0
     """The work is done, and all of it ended well."""
@@ -68,11 +68,11 @@ _EXITS = {
     "budget": ExitCode.BUDGET,
     "rate-limited": ExitCode.RATE_LIMITED,
 }
-"""The exit code of work that came to rest."""
+"""The exit code for each status of work that has stopped."""
 
 
 def exit_with(result: "RunResult") -> NoReturn:
-    """End the command with the exit code of the work."""
+    """Exit with the code of the work."""
     stopped = 128 + (result.stopped_by or signal.SIGTERM)
     if result.counts.problem:
         stopped = ExitCode.FAILED
@@ -80,12 +80,12 @@ def exit_with(result: "RunResult") -> NoReturn:
 
 
 def exit_for(status: str) -> NoReturn:
-    """End the command as work with that status ends it, wherever it was done."""
+    """Exit with the code of that status."""
     raise typer.Exit(_EXITS.get(status, ExitCode.FAILED))
 
 
 class _Verbs(TyperGroup):
-    """The verbs of the table, each loaded when it is asked for."""
+    """The verbs of the table, each loaded when it is used."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         return list(list_verbs())
@@ -126,7 +126,7 @@ def load_verb(name: str) -> Any:
 
 
 def add_version_option(group: typer.Typer, name: str) -> None:
-    """Let a command say which version it is."""
+    """Add the flag --version to a command."""
 
     def echo_version(wanted: bool) -> None:
         if wanted:
@@ -179,8 +179,8 @@ def run_verbs(verbs: typer.Typer, name: str, starter: str = "") -> NoReturn:
 
 
 def _fail_for_circuit(name: str, error: CircuitError) -> NoReturn:
-    """A file that cannot be read is wrong input; one that can, and is not sound, has findings,
-    whatever verb was given it."""
+    """Exit for a circuit: a file that cannot be read is wrong input, an unsound circuit is a
+    finding."""
     from interlock.api.circuits import UnsoundError
     from interlock.cli.circuits import format_unsound
 
@@ -191,7 +191,7 @@ def _fail_for_circuit(name: str, error: CircuitError) -> NoReturn:
 
 
 def _fail(name: str, problem: str, code: int) -> NoReturn:
-    """Say what is wrong, to people unless that was done and, with --json, to programs."""
+    """Report an error: to people unless `problem` is empty and, with --json, to programs."""
     if name:
         echo_note(f"{name}: {problem}")
     words = sys.argv[1:]
@@ -202,7 +202,7 @@ def _fail(name: str, problem: str, code: int) -> NoReturn:
 
 
 def _add_hint(error: InterlockError, starter: str) -> str:
-    """The sentence of an error; where there is no database yet, with what makes one."""
+    """Return the error's sentence, with the command that makes a database where there is none."""
     if not isinstance(error, NoDatabaseError):
         return str(error)
     word = next((word for word in sys.argv[1:] if not word.startswith("-")), "")
@@ -213,7 +213,7 @@ def _add_hint(error: InterlockError, starter: str) -> str:
 
 
 def _flush_stdout() -> None:
-    """Whoever reads our output may have gone: then nothing is left to say, also not at shutdown."""
+    """Flush stdout; a reader that has gone is no error, not even at shutdown."""
     try:
         sys.stdout.flush()
     except BrokenPipeError:
@@ -221,7 +221,7 @@ def _flush_stdout() -> None:
 
 
 class DefaultVerb(TyperGroup):
-    """Words that begin with no verb of the group belong to its first one, `run`."""
+    """A group whose first verb, `run`, takes words that begin with no verb."""
 
     default: ClassVar[str] = "run"
 

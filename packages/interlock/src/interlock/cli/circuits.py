@@ -118,7 +118,7 @@ def _load_circuit(name: str) -> "CircuitSource":
 
 
 def _apply_thresholds(written: "CircuitSource", sets: list[str] | None) -> "CircuitSource":
-    """The circuit with the thresholds a user gave instead of its own."""
+    """Return the circuit with the user's thresholds."""
     from interlock.api.circuits import check_thresholds
 
     changes = check_thresholds(written.circuit, read_thresholds(sets or ()))
@@ -127,11 +127,12 @@ def _apply_thresholds(written: "CircuitSource", sets: list[str] | None) -> "Circ
 
 
 _OVERLAP = "circuit.overlap"
-"""Only counted unless asked for: tables whose first fitting row goes first have many."""
+"""Findings of this kind are only counted by default: tables whose first matching row wins have
+many."""
 
 
 def format_unsound(error: "UnsoundError") -> str:
-    """All findings for which a circuit is not run."""
+    """Return all findings that keep a circuit from being run."""
     head = f"circuit {error.circuit} is not sound, so nothing was started:"
     return "\n".join([head, *map(format_finding, error.findings)])
 

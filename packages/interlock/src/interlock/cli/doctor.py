@@ -1,4 +1,4 @@
-"""The verb doctor: is this machine fit, and with --deep, is the database sound to the last row?"""
+"""The verb doctor: check the machine and, with --deep, every row of the database."""
 
 from collections.abc import Iterator
 from importlib import metadata
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from interlock.api.project import Project
 
 GROUP = "interlock.checks"
-"""Functions of installed packages that take a project and yield checks of their own."""
+"""The entry-point group of packages' own checks: functions that take a project and yield checks."""
 
 
 @app.command()
@@ -41,6 +41,6 @@ def doctor(
 
 
 def _check_packages(project: "Project") -> "Iterator[DoctorCheck]":
-    """Yield what installed packages check beyond the kernel."""
+    """Yield the checks of installed packages."""
     for entry in sorted(metadata.entry_points(group=GROUP)):
         yield from entry.load()(project)

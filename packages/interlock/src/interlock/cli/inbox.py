@@ -49,7 +49,7 @@ def inbox(
     rows = format_rows(questions, groups)
     echo_table(("ID", "RUN", "CASE", "STEP", "SINCE", "QUESTION"), rows)
     if any(len(each.prompt) > len(each.summary) + 1 for each in questions):
-        echo(f"'interlock inbox {rows[0][0]}' shows a question whole")
+        echo(f"'interlock inbox {rows[0][0]}' shows a question in full")
     late = [each for each in questions if 0 < each.due_at <= time.time()]
     if late:
         ids = ", ".join(str(each.question_id) for each in late)
@@ -74,7 +74,8 @@ def answer(
         typer.Option("--set", metavar="FIELD=VALUE", help="Further fields of the answer."),
     ] = None,
     by: Annotated[
-        str, typer.Option("--by", metavar="NAME", help="Who answers; default the user name.")
+        str,
+        typer.Option("--by", metavar="NAME", help="The person who answers; default the user name."),
     ] = "",
     family: Annotated[
         bool | None,
@@ -109,7 +110,7 @@ _MAX_WIDTH = 60
 def format_rows(
     questions: "Sequence[Question]", groups: "Sequence[QuestionGroup]"
 ) -> list[tuple[object, ...]]:
-    """A row per question; questions that one answer settles share theirs."""
+    """Return a row per question; questions that one answer settles share theirs."""
     first = {each.question_ids[0]: each for each in groups}
     others = {number for each in groups for number in each.question_ids[1:]}
     return [
@@ -122,7 +123,7 @@ def format_rows(
 
 
 def format_question(question: "Question") -> list[str]:
-    """A question whole, for people."""
+    """Return the lines of a whole question."""
     case = f", case {question.case_id}" if question.case_id else ""
     since = format_time(question.asked_at)
     head = f"question {question.question_id} ({question.kind}): run {question.run_id}{case}, "

@@ -1,9 +1,8 @@
 """The verb init: set a project up, and teach its agents the protocols.
 
-Writes only what is not there. A file that differs is kept and named; --force replaces skills, and
-never anything of the user's own. Of the files in which agents' clients look for MCP servers, only
-the entry of `interlock mcp` is added; one that cannot be parsed is refused, with what to write by
-hand.
+It writes only what is missing. A file that differs is kept and named; --force replaces skills,
+never the user's own files. In the files where clients look for MCP servers, it adds only the entry
+of `interlock mcp`; a file that cannot be parsed is refused, with the text to add by hand.
 """
 
 import json
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class AgentName(StrEnum):
-    """Whose skills to write."""
+    """The agents whose skills can be written."""
 
     CLAUDE = "claude"
     CURSOR = "cursor"
@@ -130,14 +129,14 @@ def init(
     for did, path in done:
         echo(f"{did:9}  {path}")
     if any(did == "kept" for did, _ in done):
-        echo("kept means: it differs from what would be written; --force replaces skills")
+        echo("kept: the file differs from the new one; --force replaces skills")
     if shutil.which("interlock") is None:
         where = Path(sys.executable).parent
         echo_note(f"agents start 'interlock' by name, and it is not on your PATH: add {where}")
 
 
 def _detect_agents(root: Path) -> list[AgentName]:
-    """Agents that have a folder here; without any, the folder that most of them read."""
+    """Return the agents that have a folder here; without any, the folder that most of them read."""
     folders = {AgentName.CLAUDE: ".claude", AgentName.CURSOR: ".cursor", AgentName.CODEX: ".agents"}
     found = [name for name, folder in folders.items() if (root / folder).is_dir()]
     return found or [AgentName.CODEX]
@@ -161,7 +160,8 @@ def _write_skills(
 
 
 def _write_entries(root: Path, agents: "tuple[Agent, ...]") -> Iterator[tuple[str, str]]:
-    """Where each client finds `interlock mcp`; of a file that had other things a copy is kept."""
+    """Add `interlock mcp` where each client looks for servers; a file with other entries is backed
+    up."""
 
     for agent in agents:
         name = FILES[agent]
@@ -187,7 +187,8 @@ def _write_instructions(root: Path) -> tuple[str, str]:
 
 
 def _write(root: Path, name: str, text: str, *, replace: bool = False) -> str:
-    """What was done: written, replaced, unchanged, or kept because it differs."""
+    """Write a file and return what was done: written, replaced, unchanged, or kept because it
+    differs."""
     path = root / name
     before = _read(path)
     if before == text:
@@ -208,7 +209,7 @@ def _read(path: Path) -> str | None:
 
 
 def _write_inside(root: Path, path: Path, text: str) -> None:
-    """Through a link only if it stays inside the project; never half a file."""
+    """Write a whole file, through a link only if it stays inside the project."""
     target = path.resolve()
     if not target.is_relative_to(root.resolve()):
         raise SourceError(f"{path} leads out of the project to {target}")
@@ -239,14 +240,14 @@ default_tools_approval_mode = "approve"
 
 
 def add_entry(agent: str, before: str | None) -> str:
-    """The file's text with our entry; the same text if it has one by that name."""
+    """Return the file's text with our entry; unchanged if it has one of that name."""
     if agent == "codex":
         return _add_table(before or "")
     return _add_member(agent, before)
 
 
 def has_other_entry(agent: str, before: str | None) -> bool:
-    """Whether an entry of that name stands there that we did not write."""
+    """Return whether an entry of that name exists that we did not write."""
     if before is None:
         return False
     if agent == "codex":
@@ -270,7 +271,7 @@ def _parse_json(agent: str, text: str) -> dict[str, Any]:
     try:
         found = json.loads(text) if text.strip() else {}
     except (ValueError, RecursionError) as error:
-        raise _entry_error(agent, f"is no JSON ({error})") from None
+        raise _entry_error(agent, f"is not JSON ({error})") from None
     if not isinstance(found, dict) or not isinstance(found.get(_SERVERS, {}), dict):
         raise _entry_error(agent, f"has no object {_SERVERS!r}")
     return found
@@ -297,7 +298,7 @@ def _parse_toml(text: str) -> dict[str, Any]:
     try:
         found = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise _entry_error("codex", f"is no TOML ({error})") from None
+        raise _entry_error("codex", f"is not TOML ({error})") from None
     if not isinstance(found.get("mcp_servers", {}), dict):
         raise _entry_error("codex", "has no table mcp_servers")
     return found

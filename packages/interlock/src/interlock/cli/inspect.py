@@ -1,4 +1,4 @@
-"""Verbs that look: runs, status, logs, explain, replay. They read what is committed."""
+"""Verbs that read committed work: runs, status, logs, explain, replay."""
 
 import sys
 import time

@@ -1,7 +1,8 @@
-"""The verb lint: prompts and skills that teach signals, transcripts that say them, and comments.
+"""The verb lint: check prompts and skills that teach signals, transcripts that use them, and
+comments.
 
 A prompt has findings. A transcript has a verdict: the signals accepted and refused, with reasons. A
-human's comment has a decision.
+person's comment has a decision.
 """
 
 from enum import StrEnum
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class LintKind(StrEnum):
-    """What a file is."""
+    """The kinds of files."""
 
     PROMPT = "prompt"
     TRANSCRIPT = "transcript"
@@ -27,7 +28,7 @@ class LintKind(StrEnum):
 
 
 class Format(StrEnum):
-    """How a transcript was recorded."""
+    """The formats of recorded transcripts."""
 
     TEXT = "text"
     CLAUDE = "claude-stream-json"
@@ -38,12 +39,10 @@ class Format(StrEnum):
 Files = Annotated[
     list[str] | None, typer.Argument(help="Prompts, skills, transcripts, comments; - is stdin.")
 ]
-As = Annotated[
-    LintKind | None, typer.Option("--as", help="Treat the files as this, whatever they contain.")
-]
-Role = Annotated[str | None, typer.Option(help="Who speaks in the transcript, or is taught.")]
+As = Annotated[LintKind | None, typer.Option("--as", help="Treat the files as this kind.")]
+Role = Annotated[str | None, typer.Option(help="The role that speaks, or is taught.")]
 Task = Annotated[str | None, typer.Option(help="The task that was dispatched.")]
-Recorded = Annotated[Format | None, typer.Option("--format", help="How it was recorded.")]
+Recorded = Annotated[Format | None, typer.Option("--format", help="The transcripts' format.")]
 Strict = Annotated[bool, typer.Option("--strict-signals", help="Require the dispatch's nonce.")]
 Nonce = Annotated[str | None, typer.Option(help="The dispatch's nonce.")]
 Jsonl = Annotated[
@@ -71,9 +70,9 @@ def lint(
     from interlock.testing.transcript import Record
 
     if not files and not jsonl:
-        raise SourceError("lint what? Name a file, or many transcripts with --jsonl FILE")
+        raise SourceError("name a file to check, or many transcripts with --jsonl FILE")
     if strict_signals and not nonce:
-        raise SourceError("--strict-signals needs the dispatch's mark: --nonce NONCE")
+        raise SourceError("--strict-signals needs the dispatch's nonce: --nonce NONCE")
     base = Record(
         id="",
         role=role,
@@ -108,11 +107,12 @@ def _echo_report(report: "LintReport", json: bool) -> None:
         for verdict in _list_verdicts(record):
             echo(f"{record['id']}{_format_verdict(verdict)}")
     if not report.findings and not report.records:
-        echo("nothing to find fault with")
+        echo("no findings")
 
 
 def _list_verdicts(record: dict[str, Any]) -> list[dict[str, Any]]:
-    """What a person wants to see of a record: its lines, or else its last message."""
+    """Return the verdicts of a record that a person wants to see: its lines, or else its last
+    message."""
     if record.get("lines"):
         return list(record["lines"])
     silent = {"accepted": None, "refused": None, "sentence": "no line signals", "where": None}

@@ -1,4 +1,4 @@
-"""Flags that several verbs share, and words of the command line that carry more than a text."""
+"""Flags that several verbs share, and readers of words with more structure than a text."""
 
 import os
 import re
@@ -23,8 +23,10 @@ Verb = Callable[..., None]
 
 
 def expand_options(name: str, record: type[msgspec.Struct]) -> Callable[[Verb], Verb]:
-    """Give a verb the fields of a record as flags, in place of its parameter of that name: flags
-    that belong together are declared once, and handed on as one."""
+    """Give a verb the fields of a record as flags, in place of its parameter of that name.
+
+    Flags that belong together are declared once, and passed on as one record.
+    """
     hints = get_type_hints(record, include_extras=True)
     flags = [
         Parameter(each.name, Parameter.KEYWORD_ONLY, default=each.default, annotation=hint)
@@ -67,7 +69,7 @@ class WatchMode(StrEnum):
 
 Dispatch = Annotated[
     DispatchMode | None,
-    typer.Option("--dispatch", help="How roles without an agent are asked: by files, or pulled."),
+    typer.Option("--dispatch", help="The carrier for roles without an agent."),
 ]
 Root = Annotated[
     Path | None, typer.Option("--root", help="The folder of those files; default .interlock/runs.")
@@ -86,7 +88,7 @@ PromptDir = Annotated[
 
 
 class RateLimitPolicy(StrEnum):
-    """What to do when all that is left waits for the end of a rate limit."""
+    """The choices for a run that only waits for the end of a rate limit."""
 
     WAIT = "wait"
     LEAVE = "leave"
@@ -97,7 +99,7 @@ Agents = Annotated[
     typer.Option(
         "--agent",
         metavar="[ROLE=]AGENT",
-        help="Who answers a role, or all: claude, codex or another in `interlock agents`, "
+        help="The agent of a role, or of all: claude, codex or another in `interlock agents`, "
         "exec:COMMAND, acp:COMMAND, script:FILE, or for rca basic; repeatable.",
     ),
 ]
@@ -127,7 +129,7 @@ Wait = Annotated[bool, typer.Option("--wait", help="Wait for people instead of e
 
 
 class RunFlags(msgspec.Struct, frozen=True, kw_only=True):
-    """Who answers, at what cost."""
+    """Flags for agents and costs."""
 
     agent: Agents = None
     slots: Slots = None
@@ -135,11 +137,11 @@ class RunFlags(msgspec.Struct, frozen=True, kw_only=True):
     parallel: Parallel = None
 
     def list_files(self) -> dict[str, str | int]:
-        """The flags about files that were given, and only those: the rest stays as it was."""
+        """Return the flags about files that were given; all else stays as it was."""
         return {}
 
     def change_config(self, before: RunConfig) -> RunConfig:
-        """A run's configuration with what the command line says."""
+        """Return a run's configuration with the changes of the command line."""
         limits: Mapping[str, str | int | float] = parse_pairs(self.budget or (), "--budget")
         given = dict(split_agent(word) for word in self.agent or ())
         usual, files = before.agents, self.list_files()
@@ -158,7 +160,7 @@ class RunFlags(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DispatchFlags(RunFlags, frozen=True, kw_only=True):
-    """Who answers, at what cost, and how dispatches travel that no agent takes."""
+    """Flags for agents and costs, and for dispatches of roles without an agent."""
 
     dispatch: Dispatch = None
     root: Root = None
@@ -175,14 +177,14 @@ class DispatchFlags(RunFlags, frozen=True, kw_only=True):
 
 
 class WaitChoices(TypedDict):
-    """What the use cases that work on a run take."""
+    """The fields of `SessionTerms` that flags choose."""
 
     wait_for_humans: bool
     wait_for_limits: bool
 
 
 class WaitFlags(msgspec.Struct, frozen=True, kw_only=True):
-    """What to wait for."""
+    """Flags for what a command waits for."""
 
     wait: Wait = False
     on_limit: Limited = RateLimitPolicy.WAIT
@@ -194,7 +196,7 @@ class WaitFlags(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def parse_pairs(words: Iterable[str], option: str) -> dict[str, str]:
-    """`name=value`, any number of them."""
+    """Read words of the form `name=value`."""
     found: dict[str, str] = {}
     for word in words:
         name, equals, value = word.partition("=")
@@ -205,12 +207,12 @@ def parse_pairs(words: Iterable[str], option: str) -> dict[str, str]:
 
 
 def read_thresholds(words: Iterable[str]) -> dict[str, Any]:
-    """`--set name=value` for thresholds."""
+    """Read `--set name=value` for thresholds."""
     return {name: parse_value(text) for name, text in parse_pairs(words, "--set").items()}
 
 
 def read_fields(words: Iterable[str]) -> dict[str, Any]:
-    """`--set name=value` for an answer, each value as YAML reads it."""
+    """Read `--set name=value` for an answer, with values as in YAML."""
     found = parse_pairs(words, "--set")
     return {name: read_yaml(text, "--set").value for name, text in found.items()}
 
@@ -219,13 +221,13 @@ def parse_counts(words: Iterable[str], option: str) -> dict[str, int]:
     found: dict[str, int] = {}
     for name, text in parse_pairs(words, option).items():
         if not re.fullmatch(r"[0-9]{1,9}", text):
-            raise UsageError(f"{option} {name}={text}: {text!r} is no whole number")
+            raise UsageError(f"{option} {name}={text}: {text!r} is not a whole number")
         found[name] = int(text)
     return found
 
 
 def parse_value(text: str) -> Any:
-    """One value, as YAML reads it: a number, true, false or a text."""
+    """Read a number, true, false or a text as YAML does; UsageError for other values."""
     try:
         value = read_yaml(text).value
     except CircuitError as error:
@@ -237,13 +239,13 @@ def parse_value(text: str) -> Any:
 
 @contextmanager
 def open_input(name: str, what: str = "log file") -> Iterator[BinaryIO]:
-    """A file that the user named, or stdin for -."""
+    """Open a file that the user named, or stdin for -."""
     if name == "-":
         yield sys.stdin.buffer
         return
     path = Path(name)
     if not path.is_file():
-        state = "is no regular file" if path.exists() else "does not exist"
+        state = "is not a regular file" if path.exists() else "does not exist"
         raise SourceError(f"{name} {state}; name a {what}, or - for stdin")
     try:
         with path.open("rb") as file:

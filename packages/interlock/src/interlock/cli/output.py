@@ -1,6 +1,6 @@
-"""What people and programs see: results, notes, tables, progress; one JSON object with --json.
+"""Output for people and programs: results, notes, tables, progress; one JSON object with --json.
 
-Text from outside can not move the cursor, ring the bell or rewrite the screen.
+Text from outside cannot move the cursor, ring the bell or rewrite the screen.
 """
 
 import os
@@ -40,7 +40,7 @@ RunId = Annotated[
 
 
 def complete_circuit(incomplete: str) -> list[str]:
-    """The circuits whose names begin like this, for the shell."""
+    """Return the circuits whose names begin like this, for the shell's completion."""
     from interlock.api.circuits import list_circuits
 
     return [each.name for each in list_circuits(Path()) if each.name.startswith(incomplete)]
@@ -61,14 +61,14 @@ Sets = Annotated[
 
 
 def echo_json(fields: Any) -> None:
-    """The one JSON object a verb prints with --json."""
+    """Print the one JSON object of a verb with --json."""
     body = fields if isinstance(fields, dict) else msgspec.to_builtins(fields)
     text = msgspec.json.encode({"schema_version": SCHEMA_VERSION, **body})
     echo_json_text((msgspec.json.format(text, indent=2),))
 
 
 def echo_record(record: object) -> None:
-    """One JSON object as a line: what verbs that print many records print."""
+    """Print one JSON object as a line, for verbs that print many."""
     sys.stdout.write(escape_json(msgspec.json.encode(record).decode()) + "\n")
 
 
@@ -76,7 +76,7 @@ _PIECE = 1 << 20
 
 
 def echo_json_text(pieces: Iterable[bytes]) -> None:
-    """The same, as it is written already."""
+    """Print JSON that is already encoded."""
     # Many lines at once, but not all: the report of a very red night is long.
     kept = bytearray()
     for piece in pieces:
@@ -94,13 +94,13 @@ def _echo_lines(lines: bytearray) -> None:
 
 
 def echo(text: str = "") -> None:
-    """A line for people, the result of the verb."""
+    """Print a line of the verb's result for people."""
     _write(sys.stdout, escape_text(text))
 
 
 def echo_note(text: str, **fields: Any) -> None:
-    """A line for people beside the result: notices, progress. With --log json it is an object, with
-    what it says as fields."""
+    """Print a line beside the result, such as a notice. With --log json it is an object with
+    fields."""
     if not _logs_json:
         _write(sys.stderr, escape_text(text))
         return
@@ -110,7 +110,7 @@ def echo_note(text: str, **fields: Any) -> None:
 
 
 class LogFormat(StrEnum):
-    """How notes, and what happens in a run, are written to stderr."""
+    """The form of notes and of a run's events on stderr."""
 
     TEXT = "text"
     JSON = "json"
@@ -118,7 +118,7 @@ class LogFormat(StrEnum):
 
 Log = Annotated[
     LogFormat,
-    typer.Option("--log", help="What is said on stderr: text, or a JSON object per line."),
+    typer.Option("--log", help="The form of notes on stderr: text, or a JSON object per line."),
 ]
 Metrics = Annotated[
     str,
@@ -130,7 +130,7 @@ _logs_json = False
 
 
 def start_observing(log: LogFormat, metrics: str = "") -> None:
-    """Switch on what flags and OTEL_* variables ask for: structured lines, metrics, traces."""
+    """Switch on structured lines, metrics and traces, as flags and OTEL_* variables ask."""
     global _logs_json  # noqa: PLW0603 - stderr belongs to the process
     _logs_json = log == LogFormat.JSON
     if not (_logs_json or metrics):
@@ -147,7 +147,8 @@ def start_observing(log: LogFormat, metrics: str = "") -> None:
 
 
 def _write(stream: TextIO, line: str) -> None:
-    """Whoever reads our output may have gone, as in `interlock … | head`: the work goes on."""
+    """Write to a stream; a reader that has gone, as in `interlock … | head`, does not stop the
+    work."""
     try:
         stream.write(f"{line}\n")
     except BrokenPipeError:
@@ -161,14 +162,15 @@ def echo_table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
 
 
 def escape_text(text: str) -> str:
-    """Text from outside cannot move the cursor, ring the bell or rewrite the screen."""
+    """Escape text from outside, so that it cannot move the cursor, ring the bell or rewrite the
+    screen."""
     return "".join(
         each if each.isprintable() or each in "\n\t" else f"\\x{ord(each):02x}" for each in text
     )
 
 
 def escape_json(text: str) -> str:
-    """The same JSON, with characters that a terminal could obey written as escapes."""
+    """Escape the characters of JSON that a terminal could obey."""
     return text if text.isascii() and "\x7f" not in text else "".join(map(_escape_character, text))
 
 
@@ -180,12 +182,12 @@ def _escape_character(sign: str) -> str:
 
 
 _SHOWN_EVENTS = ("query", "rate-limit", "budget-low")
-"""What is said at once; the rest is in the result, or in the inbox."""
+"""Events that are shown at once; the rest is in the result, or in the inbox."""
 _BELL = "\a"
 
 
 def open_project(db: str | None = None) -> "Project":
-    """The project in this folder, as somebody at a terminal sees it."""
+    """Open the project in this folder, for a person at a terminal."""
     from interlock.api.project import Project
 
     project = Project(db=db)
@@ -210,7 +212,7 @@ class TerminalDisplay:
 
     @contextmanager
     def show_progress(self) -> "Iterator[Callable[[RunCounts, Spent], None]]":
-        """Cases done, in flight, waiting, refused, and what is spent."""
+        """Show the number of cases done, in flight, waiting and refused, and the cost."""
         if _logs_json or not sys.stderr.isatty():
             yield lambda _counts, _spent: None
             return

@@ -1,7 +1,4 @@
-"""The verb `respond`: the agent's side of the file protocol.
-
-The verb `conform`: a watcher or agent against the file protocol.
-"""
+"""The verbs of the file protocol: `respond` is the agent's side, `conform` tests a watcher."""
 
 import asyncio
 import signal
@@ -38,7 +35,7 @@ def respond(
         ),
     ] = None,
     agent: Annotated[
-        str, typer.Option("--agent", help="Who answers: exec:COMMAND or script:FILE.")
+        str, typer.Option("--agent", help="The agent: exec:COMMAND or script:FILE.")
     ] = "",
     parallel: Annotated[
         int, typer.Option("--parallel", min=1, help="How many workers at once.")
@@ -76,7 +73,7 @@ def respond(
 
 
 async def _respond(responder: "Responder", *, once: bool, json: bool) -> int:
-    """Until it ends or a signal comes; the exit code."""
+    """Respond until the work ends or a signal comes; return the exit code."""
     stopped: list[signal.Signals] = []
 
     def stop(number: signal.Signals) -> None:

@@ -112,7 +112,7 @@ def resume(
     db: Db = None,
     json: Json = False,
 ) -> None:
-    """Continue a run. One that was stopped or killed, is waiting, or ran out of budget."""
+    """Continue a run. It may have been stopped or killed, be waiting, or be out of budget."""
     from interlock.api.start import check_detach, go_on, work_here
     from interlock.api.work import SessionTerms
 
@@ -132,7 +132,7 @@ def resume(
 
 
 def _report(project: "Project", result: "RunResult", *, json: bool) -> NoReturn:
-    """Say how a run stands, and leave with its exit code."""
+    """Print the state of a run, and exit with its code."""
     run_id, spent = result.run_id, result.spent
     if json:
         from interlock.api.inspect import read_digest
@@ -158,14 +158,14 @@ def _report(project: "Project", result: "RunResult", *, json: bool) -> NoReturn:
 
 
 def format_ends(ends: Mapping[str, int]) -> str:
-    """How many cases came to each end, most first."""
+    """Return the number of cases per end, most first."""
     return ", ".join(f"{count} {end}" for end, count in Counter(ends).most_common())
 
 
 def list_next_steps(status: str, run_id: int) -> list[str]:
-    """What to do next, where there is something to do."""
+    """Return what to do next, if there is anything."""
     return {
-        "running": [f"coordinators go on with it: 'interlock logs {run_id} -f' follows"],
+        "running": [f"coordinators continue it: 'interlock logs {run_id} -f' follows"],
         "waiting": [f"a human is asked: 'interlock inbox', then 'interlock resume {run_id}'"],
         "rate-limited": [f"'interlock resume {run_id}' continues when the limit is over"],
         "budget": [f"the budget is spent: 'interlock resume {run_id} --budget …' continues"],

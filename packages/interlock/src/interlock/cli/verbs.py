@@ -1,4 +1,4 @@
-"""The verbs of the command line: the kernel's own table, and those that packages bring.
+"""The verbs of the command line: the kernel's own table, and those of installed packages.
 
 A package declares its table under the entry-point group `interlock.verbs`. Tables are small modules
 that import nothing heavy: a verb's module is imported when the verb is used.
@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 GROUP = "interlock.verbs"
 RESUME_GROUP = "interlock.resume"
-"""A circuit, and the function that resumes its runs and shows them in a way of its own."""
+"""The entry-point group that maps a circuit to its own function for resuming and showing runs."""
 
 
 class Verb(NamedTuple):
@@ -24,7 +24,7 @@ class Verb(NamedTuple):
     module: str
     """The module that registers the command with the application `interlock.cli.app.app`."""
     starter: str = ""
-    """The command that makes what the verb looks at."""
+    """The command that creates the database the verb reads."""
 
 
 HEADINGS = (
@@ -107,7 +107,7 @@ def group_verbs() -> Iterator[tuple[str, dict[str, Verb]]]:
 
 
 def find_resume(circuit: str) -> Callable[..., None] | None:
-    """Return the function that resumes runs of the circuit in a way of its own, if there is one."""
+    """Return the circuit's own function for resuming runs, if there is one."""
     for entry in metadata.entry_points(group=RESUME_GROUP, name=circuit):
         function: Callable[..., None] = entry.load()
         return function

@@ -142,9 +142,9 @@ def assign_agents(
     missing = [role for role, spec in chosen.items() if not spec]
     if missing:
         raise SourceError(
-            f"who answers for {', '.join(missing)}? "
-            f"Say it with --agent {missing[0]}=exec:COMMAND or --agent {missing[0]}=script:FILE, "
-            "or with --dispatch file, batch-file, manual or mcp for all that have no agent"
+            f"no agent is named for {', '.join(missing)}; "
+            f"use --agent {missing[0]}=exec:COMMAND or --agent {missing[0]}=script:FILE, "
+            "or --dispatch file, batch-file, manual or mcp for all roles without an agent"
         )
     return chosen
 

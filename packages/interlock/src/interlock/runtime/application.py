@@ -257,9 +257,9 @@ def _load(entry: metadata.EntryPoint) -> Application:
         return Application(entry.name)
     made = entry.load()(entry.name)
     if not isinstance(made, Application):
-        raise TypeError(f"{entry.value} makes no interlock Application")
+        raise TypeError(f"{entry.value} returns no interlock Application")
     if made.api != Application.api:
-        raise TypeError(f"it is written for interface {made.api}, this is {Application.api}")
+        raise TypeError(f"it needs interface {made.api}, and this is {Application.api}")
     return made
 
 

@@ -95,7 +95,7 @@ def _read_amount(name: str, kind: str, text: object) -> float | int:
             amount = int(str(text))
     except (ValueError, UsageError):
         amount = math.nan
-    if not 0 <= amount < math.inf:  # nan is not
+    if not 0 <= amount < math.inf:  # refuses nan, too
         example = _EXAMPLES.get(kind, "100")
         problem = f"{str(text)!r} is not an amount; write {name}={example}"
         raise SourceError(f"budget {name}={text}: {problem}")
@@ -353,7 +353,7 @@ class BudgetQuestion:
             )
             return
         self._settled.append(last.question_id)
-        answer = {"decision": RAISE, "comment": "There was more to spend when the run went on."}
+        answer = {"decision": RAISE, "comment": "The budget was raised before the run went on."}
         writes.inquiry_answers.append(
             InquiryAnswered(last.question_id, "", msgspec.json.encode(answer))
         )

@@ -132,7 +132,7 @@ def parse_cases(content: bytes, origin: str) -> list[NewCase]:
         if case.case_id in seen:
             first = seen[case.case_id]
             raise SourceError(
-                f"{origin}:{number}: case {case.case_id!r} stands in line {first} too"
+                f"{origin}:{number}: case {case.case_id!r} is already in line {first}"
             )
         seen[case.case_id] = number
         cases.append(case)
@@ -160,7 +160,7 @@ def _parse_case(line: bytes, place: str) -> NewCase:
     for name in names:
         if not _ID.fullmatch(name):
             raise SourceError(
-                f"{place}: {name[:60]!r} is no case id: letters, digits, '.', '_', '#' and '-', "
+                f"{place}: {name[:60]!r} is not a case id: letters, digits, '.', '_', '#' and '-', "
                 "at most 128, starting with a letter or digit"
             )
     if not -MAX_PRIORITY <= head.priority <= MAX_PRIORITY:

@@ -111,7 +111,7 @@ class Outbox:
         """Return the open dispatch of that number."""
         return self._open.get(dispatch_id)
 
-    # What happens to a dispatch; carriers hear of it with the next `deliver`.
+    # What happens to a dispatch; carriers hear of it with the next `publish`.
 
     def send(self, ask: Ask, at: float, since: float | None = None) -> None:
         """Send a dispatch; its time runs from now, or from `since`."""

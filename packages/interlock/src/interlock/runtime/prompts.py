@@ -82,7 +82,7 @@ def check_prompt(template: str, known: Collection[str] = PROMPT_NAMES) -> str:
         unknown = sorted(list_names(template) - {*known})
     except TemplateError as error:
         return f"it is not a valid template: {error}"
-    return f"it reads {', '.join(map(repr, unknown))}, which no prompt can" if unknown else ""
+    return f"it reads unknown names: {', '.join(map(repr, unknown))}" if unknown else ""
 
 
 @cache

@@ -55,7 +55,7 @@ class PromptSandbox(ImmutableSandboxedEnvironment):
 
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
         if operator == "**" or _is_too_large(left, right) or _is_too_large(right, left):
-            raise TemplateRuntimeError(f"{operator} can make too much; write the value out")
+            raise TemplateRuntimeError(f"{operator} could produce too much; write the value out")
         return super().call_binop(context, operator, left, right)
 
 

@@ -44,7 +44,7 @@ class SpanIds(NamedTuple):
 
 def _number(size: int, *parts: object) -> int:
     digest = blake2b("\0".join(map(repr, parts)).encode(), digest_size=size)
-    return int.from_bytes(digest.digest()) or 1  # zero is no id
+    return int.from_bytes(digest.digest()) or 1  # an id is never zero
 
 
 class Span(msgspec.Struct, frozen=True):

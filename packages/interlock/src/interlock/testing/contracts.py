@@ -1,7 +1,7 @@
-"""What every carrier promises, as tests: authors of carriers subclass `CarrierContract`.
+"""The promises of every carrier, as tests: authors of carriers subclass `CarrierContract`.
 
-The promises are those that the loop builds on: a reply names its dispatch, asking twice is
-harmless, and nothing is left behind. Needs pytest only to find the tests; it is not imported.
+The loop builds on them: a reply names its dispatch, asking twice is harmless, and nothing is left
+behind. pytest is needed only to find the tests; it is not imported.
 """
 
 import asyncio
@@ -16,14 +16,16 @@ from interlock.engine.shape import ANYTHING
 from interlock.testing.kit import ManualClock
 
 _PATIENCE = 20
-"""Real seconds after which a carrier that keeps silent has failed."""
+"""Real seconds after which a silent carrier has failed."""
 STEPS = {"work": Step("work", "worker", ANYTHING)}
-"""The one step that a carrier on the bench knows of, unless others are given."""
+"""The one step that a carrier on the bench knows, unless others are given."""
 
 
 class CarrierBench:
-    """`async with CarrierBench(carrier) as bench`: started, and closed at the end. Collects the
-    replies, and waits for them without sleeping."""
+    """A started carrier in a test: `async with CarrierBench(carrier) as bench`.
+
+    It collects replies, waits for them without sleeping, and closes the carrier at the end.
+    """
 
     def __init__(
         self,
@@ -50,7 +52,7 @@ class CarrierBench:
         await asyncio.wait_for(self.carrier.close(), _PATIENCE)
 
     async def until(self, count: int) -> list[Reply]:
-        """That many replies, at least; time passes while nothing comes."""
+        """Wait for at least `count` replies; time passes while nothing comes."""
         while len(self.replies) < count:
             if not self.clock.advance():
                 self._arrived.clear()
@@ -63,22 +65,24 @@ class CarrierBench:
 
 
 class CarrierContract:
-    """Subclass it as `TestMine`, say in `make_carrier` how yours is made, and pytest does the rest.
+    """Subclass it as `TestMine`, build your carrier in `make_carrier`, and pytest does the rest.
 
-    The carrier is asked about the cases C1 and C2 (dispatches 1 and 2, step `work`, role
-    `worker`), and must answer both; `answers` says with which bytes, if that is known.
+    The carrier is asked about the cases C1 and C2 (dispatches 1 and 2, step `work`, role `worker`),
+    and must answer both; `answers` holds the expected bytes, if they are known.
     """
 
     answers: ClassVar[dict[int, bytes]] = {}
 
     def make_carrier(self, folder: Path, clock: ManualClock) -> Carrier:
-        """A new carrier. The folder is its own; whatever it waits for, it waits for by the clock.
-        Called again in the same test, it makes what a restarted process would make."""
+        """Build a new carrier in a folder of its own, which waits by the clock.
+
+        Called again in the same test, it builds what a restarted process would build.
+        """
         raise NotImplementedError
 
     def prepare_again(self, folder: Path) -> None:
-        """Called before dispatch 1 is sent again after it was settled: lay out its answer anew,
-        where answers are taken away when they are settled."""
+        """Restore the answer of dispatch 1 before it is sent again after it was settled, if
+        settling removes answers."""
 
     def test_the_reply_carries_the_dispatch_it_is_for(self, tmp_path: Path) -> None:
         async def check(bench: CarrierBench) -> None:
@@ -150,7 +154,7 @@ class CarrierContract:
         self._run(check, tmp_path)
 
     def test_it_can_be_started_again_after_it_was_closed(self, tmp_path: Path) -> None:
-        """A run that stopped for people goes on with the carriers that the program gave."""
+        """A run that stopped for people continues with the same carriers."""
 
         async def check() -> None:
             carrier, clock = None, ManualClock()
@@ -185,7 +189,7 @@ class CarrierContract:
 
 
 def make_ask(number: int) -> Ask:
-    """The ask of the contract with that dispatch number: case C1, C2, …"""
+    """Return the contract's ask with that dispatch number, for case C1, C2, …"""
     return Ask(
         dispatch_id=number,
         run_id=1,

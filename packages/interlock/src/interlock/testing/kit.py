@@ -1,7 +1,7 @@
-"""What authors test circuits with: scripted agents, a clock that jumps, a project on the bench.
+"""Tools for tests of circuits: scripted agents, a clock that jumps, a temporary project.
 
-Nothing here is a double of the engine: a test runs the real loop on a real journal. Only the agents
-are scripted, and business time passes as soon as nobody works.
+Nothing here replaces the engine: a test runs the real loop on a real journal. Only the agents are
+scripted, and business time passes as soon as nobody works.
 """
 
 import asyncio
@@ -34,14 +34,16 @@ from interlock.system.clock import Clock
 from interlock.system.errors import UsageError
 
 START = 1_767_225_600.0
-"""When a fake clock starts, unless it is told otherwise: 2026-01-01, midnight UTC."""
+"""The start of a fake clock by default: 2026-01-01, midnight UTC."""
 _ROUNDS = 16
-"""So often an event loop goes round without anybody asking for the time before it is at rest."""
+"""The rounds of an event loop without a question for the time, after which it is at rest."""
 
 
 class ManualClock:
-    """A clock that moves to its next timer when `advance` says so, and never by itself. `reads`
-    counts how often it was asked, which tells a busy loop from one at rest."""
+    """A clock that moves to its next timer only when `advance` is called.
+
+    `reads` counts how often it was asked, which tells a busy loop from one at rest.
+    """
 
     def __init__(self, now: float = START) -> None:
         self.time = now
@@ -60,11 +62,11 @@ class ManualClock:
         return lambda: self._cancelled.add(number)
 
     def forget_timers(self) -> None:
-        """What a new process does not know of."""
+        """Drop all timers, as a new process would."""
         self._timers = []
 
     def advance(self) -> bool:
-        """Move to the next timer and let it ring; False if there is none."""
+        """Move to the next timer and let it ring; return False if there is none."""
         found = self.pop_timer()
         if found is None:
             return False
@@ -73,7 +75,7 @@ class ManualClock:
         return True
 
     def pop_timer(self) -> tuple[float, Callable[[], None]] | None:
-        """The next timer that nobody cancelled, which is taken out."""
+        """Remove and return the next timer that was not cancelled."""
         while self._timers:
             when, number, callback = heapq.heappop(self._timers)
             if number not in self._cancelled:
@@ -82,11 +84,12 @@ class ManualClock:
 
 
 class FakeClock:
-    """Business time for `Project(clock=…)`: it stands while anybody works, and jumps to the next
-    timeout, delay or end of a rate limit as soon as everybody waits. Nothing sleeps.
+    """Business time for `Project(clock=…)`.
 
-    Functions and `Script` hold it while they work. It cannot see other processes at work, so it is
-    not for circuits whose agents are commands or agent CLIs.
+    It stands while anybody works, and jumps to the next timeout, delay or end of a rate limit as
+    soon as everybody waits. Nothing sleeps. Functions and `Script` hold it while they work. It
+    cannot see other processes at work, so it is not for circuits whose agents are commands or agent
+    CLIs.
     """
 
     def __init__(self, now: float = START) -> None:
@@ -98,7 +101,7 @@ class FakeClock:
         self._watched: set[asyncio.AbstractEventLoop] = set()
 
     def now(self) -> float:
-        """Seconds since the epoch."""
+        """Return the time in seconds since the epoch."""
         self._reads += 1
         return self._now
 
@@ -113,8 +116,8 @@ class FakeClock:
         return cancel
 
     def advance(self, seconds: float) -> None:
-        """Let time pass, from any thread: what is due then rings at once in a run that works, and
-        when it is resumed in one that does not."""
+        """Let time pass, from any thread. Timers that are due ring at once in a running run, and on
+        resume in another."""
         if seconds < 0:
             raise UsageError("time does not run backwards: give seconds from 0")
         with self._lock:
@@ -125,7 +128,7 @@ class FakeClock:
 
     @contextmanager
     def hold(self) -> Iterator[None]:
-        """Until it is left, time does not jump."""
+        """Keep time from jumping until the context is left."""
         loop = asyncio.get_running_loop()
         self._held += 1
         try:
@@ -140,7 +143,7 @@ class FakeClock:
             loop.call_soon(self._jump_when_idle, loop, self._reads, 0)
 
     def _jump_when_idle(self, loop: asyncio.AbstractEventLoop, reads: int, rounds: int) -> None:
-        """Jump when the loop has gone round often enough and nobody has asked for the time."""
+        """Jump when the loop has gone round often enough without asking for the time."""
         timers = self._timers.get(loop)
         if self._held or timers is None:
             self._watched.discard(loop)  # whoever lets go of it watches again
@@ -158,19 +161,19 @@ class FakeClock:
 
 
 class Delay(msgspec.Struct, frozen=True):
-    """In a script: the answer, or failure, comes after so many seconds of business time."""
+    """A scripted answer, or failure, that comes after so many seconds of business time."""
 
     seconds: float
     answer: Any = msgspec.field(default_factory=dict)
 
 
 class Silence(msgspec.Struct, frozen=True):
-    """In a script: no answer ever comes. The step's timeout decides."""
+    """A scripted silence: no answer ever comes, and the step's timeout decides."""
 
 
 class RateLimit(msgspec.Struct, frozen=True):
-    """In a script: the agent has met a rate limit that lasts so many seconds. The same dispatch
-    comes again after it, and takes the next answer."""
+    """A scripted rate limit of so many seconds; the same dispatch comes again after it and takes
+    the next answer."""
 
     seconds: float
     reason: str = "the script says so"
@@ -179,10 +182,10 @@ class RateLimit(msgspec.Struct, frozen=True):
 class Script(Mapping[str, "Carrier"]):
     """Scripted agents, by role: give it as `agents` of a run.
 
-    A list is worked off, one entry for each time the role is asked; anything else answers every
-    time. An entry is an answer (text, a dict, a record, a whole `Reply`), an exception (a crash), a
-    callable that takes the dispatch (plain or async), `Delay`, `Silence` or `RateLimit`. When a
-    list is at its end, the role crashes with a reason that says so.
+    A list gives one entry each time the role is asked; anything else answers every time. An entry
+    is an answer (text, a dict, a record, a whole `Reply`), an exception (a crash), a callable that
+    takes the dispatch (plain or async), `Delay`, `Silence` or `RateLimit`. At the end of a list,
+    the role crashes with a reason that says so.
     """
 
     def __init__(self, answers: Mapping[str, Any]) -> None:
@@ -202,8 +205,8 @@ class Script(Mapping[str, "Carrier"]):
         return len(self._roles)
 
     def dispatches(self, role: str = "") -> list[Dispatch]:
-        """What a role was asked, in this order; what all were asked, by number, if none is
-        named."""
+        """Return the dispatches of a role, in order; without a role, those of all roles by
+        number."""
         if role:
             return list(self._asked.get(role, ()))
         every = (each for asked in self._asked.values() for each in asked)
@@ -250,18 +253,18 @@ class _ScriptedRole(TaskCarrier):
 
 
 class Trial(msgspec.Struct, frozen=True):
-    """How cases fared that a test sent through a circuit."""
+    """The results of cases that a test sent through a circuit."""
 
     status: str
-    """Of the run: `done`, `unhealthy`, `waiting`, …"""
+    """The run's status: `done`, `unhealthy`, `waiting`, …"""
     ends: dict[str, str]
     """By case: the end it came to, or the step where it stands."""
     events: tuple[Event, ...]
     text: str
-    """What `interlock explain` says of each case: print it where a test fails."""
+    """The output of `interlock explain` for each case; print it where a test fails."""
 
     def path(self, case: str) -> list[str]:
-        """The steps that a case went through, and where it came to."""
+        """Return the steps of a case, and its end."""
         moves = [each for each in self.events if each.case_id == case]
         return [*(each.step for each in moves), *([moves[-1].to] if moves else [])]
 
@@ -279,8 +282,11 @@ def run_cases(
     timeout: float = 60,
 ) -> Trial:
     """Send cases through a circuit in a temporary project, under a fake clock, until the run is
-    settled. The role `human` can be scripted like any other; if it is not, the run stops at its
-    gates. TimeoutError if that takes more than `timeout` real seconds."""
+    settled.
+
+    The role `human` can be scripted like any other; otherwise the run stops at its gates.
+    TimeoutError after `timeout` real seconds.
+    """
     with Project.temporary(clock=clock or FakeClock()) as project:
         run = project.start(circuit, cases, agents=agents, set=set)
         result = run.wait(timeout)
@@ -300,8 +306,8 @@ def make_project(
     settings: str = "",
     clock: Clock | None = None,
 ) -> Project:
-    """A project in a folder of the test, such as pytest's `tmp_path`: its circuits by name, as
-    YAML, and the text of its interlock.toml."""
+    """Create a project in a test's folder, with circuits as YAML by name and the text of its
+    interlock.toml."""
     if settings:
         (folder / "interlock.toml").write_text(settings, encoding="utf-8")
     for name, text in (circuits or {}).items():
@@ -311,8 +317,8 @@ def make_project(
 
 
 def assert_sound(circuit: "str | Path | Circuit", project: Path = Path()) -> None:
-    """AssertionError if the circuit may not be run, with every finding, its place, what to write
-    instead, and the counter-example where there is one."""
+    """Raise AssertionError if the circuit may not be run, with every finding, its place, its remedy
+    and its counter-example."""
     own = circuit if isinstance(circuit, Circuit) else Circuit.load(circuit, project)
     report = own.verify()
     if not report.sound:

@@ -1,8 +1,9 @@
-"""Does a prompt or skill teach legal signals, and would its own examples be taken for real ones?
+"""Check that a prompt or skill teaches legal signals, and that its examples are not taken for real
+ones.
 
-Finds the lines and code spans of a text that are meant as examples of a signal, and says what is
-wrong with them, each finding under a stable id. Transcripts are judged by `transcript`; a
-`LintReport` takes files of both kinds.
+The linter finds the lines and code spans that are meant as examples of a signal, and reports what
+is wrong with them, each finding under a stable id. `transcript` judges transcripts; a `LintReport`
+takes files of both kinds.
 """
 
 import difflib
@@ -39,7 +40,7 @@ _ANY_TYPE: Final = ("TYPE", "SIGNAL_TYPE", "X", "")
 
 
 class PromptLine(msgspec.Struct, frozen=True):
-    """One line of a prompt: whether it is live, and whether it is shown as code."""
+    """A line of a prompt: whether it is live, and whether it is shown as code."""
 
     number: int
     text: str
@@ -48,7 +49,7 @@ class PromptLine(msgspec.Struct, frozen=True):
 
 
 class Example(msgspec.Struct, frozen=True):
-    """Something that is meant as a signal. `rows` are those it shows in a legal form."""
+    """A text that is meant as a signal; `rows` are the legal forms it shows."""
 
     line: PromptLine
     text: str
@@ -58,7 +59,7 @@ class Example(msgspec.Struct, frozen=True):
 
 
 def split_prompt_lines(source: str) -> Iterator[PromptLine]:
-    """Every line of a source that begins with a newline."""
+    """Yield every line of a source that begins with a newline."""
     number = 1
     for unit in split_units(source):
         live = unit.kind == "line"
@@ -69,7 +70,7 @@ def split_prompt_lines(source: str) -> Iterator[PromptLine]:
 
 
 def find_examples(line: PromptLine) -> Iterator[Example]:
-    """The line itself, without its marks, and each code span in it."""
+    """Yield the line itself, without its marks, and each code span in it."""
     marks = _MARKS.match(line.text)
     start = marks.end() if marks else 0
     body = line.text[start:].rstrip(" \t*_|")
@@ -106,7 +107,7 @@ def _read_example(line: PromptLine, text: str) -> Example | None:
 
 
 def _find_legal_rows(text: str, word: str) -> tuple[SignalRow, ...]:
-    """The rows whose grammar the text has once its placeholders are filled in."""
+    """Return the rows whose grammar the text has once its placeholders are filled in."""
     valued = [row for row in list_signals("text") if row.word == word and row.name != word]
     found = tuple(row for row in valued if re.search(rf"\b{row.name.partition(': ')[2]}\b", text))
     if valued:
@@ -136,7 +137,7 @@ def _read_line_example(line: PromptLine, text: str) -> Example | None:
 
 
 def find_unknown_names(line: PromptLine) -> Iterator[tuple[str, bool]]:
-    """Names that look like signals and are none, each with whether a placeholder follows."""
+    """Yield unknown names that look like signals, each with whether a placeholder follows."""
     for found in re.finditer(rf"{PREFIX}([A-Z][A-Z0-9_]*)", line.text):
         if found[1] not in _KNOWN and found[1] not in _ANY_TYPE:
             yield found[1], True
@@ -183,7 +184,7 @@ _SHOWN: Final = re.compile(
 
 
 class LintFinding(msgspec.Struct, frozen=True):
-    """One thing that is wrong, where it stands, and what to write instead."""
+    """A problem, its place, and what to write instead."""
 
     id: str
     line: int
@@ -192,7 +193,7 @@ class LintFinding(msgspec.Struct, frozen=True):
 
 
 def lint_prompt(text: str, role: str | None = None) -> list[LintFinding]:
-    """All that is wrong with a text that teaches signals, in the order of its lines."""
+    """Return all problems of a text that teaches signals, in the order of its lines."""
     if len(text) > LARGEST:
         return [_report_too_large()]
     source = "\n" + text.removeprefix("\ufeff").replace("\r\n", "\n")
@@ -211,7 +212,7 @@ def lint_prompt(text: str, role: str | None = None) -> list[LintFinding]:
 
 
 def is_prompt(text: str) -> bool:
-    """Whether a text teaches signals rather than saying them, as far as both its ends tell."""
+    """Return whether a text teaches signals rather than using them, as far as its two ends show."""
     ends = text if len(text) <= 2 * _SAMPLE else f"{text[:_SAMPLE]}\n{text[-_SAMPLE:]}"
     plain = ends.removeprefix("\ufeff").replace("\r\n", "\n")
     if _FRONTMATTER.match(plain) or _TEMPLATE.search(plain):
@@ -253,7 +254,7 @@ def _format_forms(word: str) -> str:
 
 
 def _find_unknown(lines: Sequence[PromptLine]) -> Iterator[LintFinding]:
-    """A name is worth a finding if something says that it is meant as a signal."""
+    """Yield a finding for each unknown name that is evidently meant as a signal."""
     before = ""
     for line in lines:
         if _COUNTER_EXAMPLE.search(line.text):
@@ -281,7 +282,7 @@ def _find_wrong_roles(examples: Sequence[Example], role: str | None) -> Iterator
 
 
 def _find_missing_sections(examples: Sequence[Example], text: str) -> Iterator[LintFinding]:
-    """Whoever is shown a signal must also be told which sections it needs."""
+    """Yield a finding for each signal that is shown without the sections it needs."""
     first = {row: one for one in reversed(examples) for row in one.rows}
     for row, one in first.items():
         for labels in row.requires:
@@ -309,8 +310,8 @@ def _report_too_large() -> LintFinding:
 
 
 class LintReport:
-    """Findings about prompts and verdicts on transcripts, as they come. `base` is what is known of
-    every transcript."""
+    """Collect findings about prompts and verdicts on transcripts; `base` applies to every
+    transcript."""
 
     def __init__(self, base: Record) -> None:
         self.findings: list[dict[str, Any]] = []
@@ -339,7 +340,7 @@ class LintReport:
         self.records.append(judged.to_plain())
 
     def add_records(self, name: str, lines: Iterable[bytes]) -> None:
-        """Many transcripts, one in each line."""
+        """Add many transcripts, one per line."""
         for number, raw in enumerate(lines, 1):
             if not raw.strip():
                 continue

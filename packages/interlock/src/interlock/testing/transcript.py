@@ -1,7 +1,7 @@
-"""Transcripts as the linter takes them: what would be accepted, what refused, and why.
+"""Judge transcripts for the linter: which signals would be accepted or refused, and why.
 
 A transcript is a message or a recorded stream in one of four formats. With a role, the last message
-is read for a text signal; a session without a role speaks line signals.
+is read for a text signal; a session without a role uses line signals.
 """
 
 import re
@@ -20,7 +20,7 @@ FORMATS: Final = ("text", "claude-stream-json", "codex-jsonl", "lines")
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True):
-    """One transcript: a message in `text`, or a whole recorded stream with its format."""
+    """A transcript: a message in `text`, or a recorded stream with its format."""
 
     id: str | int
     role: str | None = None
@@ -39,7 +39,7 @@ class _Event(msgspec.Struct):
 
 
 class TranscriptVerdict(msgspec.Struct, frozen=True, kw_only=True):
-    """What the coordinator would do with one signal: take it, or refuse it with a sentence."""
+    """The coordinator's verdict on one signal: accepted, or refused with a sentence."""
 
     accepted: dict[str, Any] | None = None
     refused: str | None = None
@@ -48,7 +48,7 @@ class TranscriptVerdict(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class JudgedTranscript(msgspec.Struct, frozen=True):
-    """A record's verdict on its last message, or on each line signal of its session."""
+    """The verdict on a record's last message, or on each line signal of its session."""
 
     id: str | int
     message: TranscriptVerdict | None
@@ -56,19 +56,19 @@ class JudgedTranscript(msgspec.Struct, frozen=True):
 
     @property
     def is_refused(self) -> bool:
-        """Whether something was refused. A session that speaks in lines needs no text signal."""
+        """Return whether anything was refused; a session of line signals needs no text signal."""
         verdicts = self.lines or ([self.message] if self.message else [])
         return any(one.refused for one in verdicts)
 
     def to_plain(self) -> dict[str, Any]:
-        """The record as the linter prints it."""
+        """Return the verdict as the linter prints it."""
         message = msgspec.to_builtins(self.message) if self.message else {}
         lines = {} if self.lines is None else {"lines": msgspec.to_builtins(self.lines)}
         return {"id": self.id, **message, **lines}
 
 
 def detect_format(text: str) -> Format:
-    """The format of a recorded stream, from its first event; anything else is text."""
+    """Return the format of a recorded stream, from its first event; other texts are `text`."""
     first = next((line for line in text[:65536].split("\n") if line.strip(" \t\r\ufeff")), "")
     try:
         event = msgspec.json.decode(first.strip("\ufeff"), type=_Event)
@@ -80,7 +80,7 @@ def detect_format(text: str) -> Format:
 
 
 def read_record(raw: bytes, defaults: Record) -> Record | str:
-    """A record from one line of JSON, or the sentence that says what is wrong with it."""
+    """Read a record from one line of JSON, or return the sentence about its problem."""
     try:
         fields = msgspec.json.decode(raw)
         if not isinstance(fields, dict):
@@ -108,7 +108,7 @@ def _check_complete(record: Record, has_id: bool) -> Record | str:
 
 
 def check_transcript(record: Record) -> JudgedTranscript:
-    """What would be accepted of this transcript."""
+    """Judge a transcript."""
     text = record.text if record.text is not None else _join_stream(record.stream)
     kind = record.format or "text"
     if kind == "lines":
@@ -120,7 +120,7 @@ def check_transcript(record: Record) -> JudgedTranscript:
 
 
 def _join_stream(stream: str | list[Any] | None) -> str:
-    """A stream may also be a list: of lines, or of the events themselves."""
+    """Join a stream that is given as a list of lines or events."""
     if isinstance(stream, list):
         lines = [e if isinstance(e, str) else msgspec.json.encode(e).decode() for e in stream]
         return "".join(f"{line}\n" for line in lines)
@@ -198,7 +198,7 @@ def build_line_verdict(found: LineResult) -> TranscriptVerdict:
 
 
 def _find_subject(found: LineSignal) -> str | None:
-    """What the signal is about: its first field, where that is an id or an issue."""
+    """Return the subject of the signal: its first field, if that is an id or an issue."""
     row = find_signal("line", found.type)
     field = row.payload[0] if row and row.payload else None
     value = found.fields.get(field.name) if field and field.kind in ("id", "number") else None

@@ -178,12 +178,12 @@ def test_the_order_of_a_case_s_fields_is_no_other_input(project: interlock.Proje
         ([{"id": "C1"}, {"id": "C1"}], "cases 1 and 2 have the same id 'C1'"),
         ([{"id": "1"}, {"id": 1}], "cases 1 and 2 have the same id 1"),
         (["C1"], "case 1 is str, not a dict with an 'id'"),
-        ("C1", "cases is a list of dicts"),
-        ({"id": "C1"}, "cases is a list of dicts"),
+        ("C1", "give cases as a list of dicts"),
+        ({"id": "C1"}, "give cases as a list of dicts"),
         ([{"id": "C1", "topic": object()}], "case 'C1' cannot be written as JSON: "),
         ([{"id": "C1", "topic": float("nan")}], "case 'C1' cannot be written as JSON: "),
         ([{"id": "C1", "topic": "\ud800"}], "case 'C1' cannot be written as JSON: "),
-        ([{"id": "a b"}], "'a b' is no case id"),
+        ([{"id": "a b"}], "'a b' is not a case id"),
         ([{"id": "C1", "after": ["C1"]}], "C1"),
     ],
 )
@@ -207,10 +207,10 @@ def test_values_that_json_has_a_form_for_are_taken(project: interlock.Project) -
 @pytest.mark.parametrize(
     ("given", "error", "sentence"),
     [
-        ({"agents": {"author": author}}, UsageError, "who answers for critic? Give somebody"),
-        ({}, UsageError, "who answers for author? Give somebody: agents={'author': …}"),
+        ({"agents": {"author": author}}, UsageError, "no agent is named for critic; give one"),
+        ({}, UsageError, "no agent is named for author; give one: agents={'author': …}"),
         ({"agents": {**AGENTS, "critc": judge}}, UsageError, "no step has the role 'critc'"),
-        ({"agents": {**AGENTS, "critic": 7}}, UsageError, "7 is no agent"),
+        ({"agents": {**AGENTS, "critic": 7}}, UsageError, "7 is not an agent"),
         ({"agents": {**AGENTS, "critic": "nobody"}}, SourceError, "'nobody' names no agent"),
         ({"agents": AGENTS, "set": {"good": 1}}, UsageError, "note has no threshold 'good'"),
         ({"agents": AGENTS, "set": {"good_enough": "a"}}, UsageError, "is a number"),
@@ -247,7 +247,7 @@ def test_a_question_is_answered_once(project: interlock.Project) -> None:
     run.wait(PATIENCE)
     with pytest.raises(StateError, match=r"was answered by ann at .*; the answer changes nothing"):
         project.answer(question, "reject", by="bob")
-    with pytest.raises(SourceError, match="'x' is no question's number"):
+    with pytest.raises(SourceError, match="'x' is not the number of a question"):
         project.answer("x", "approve", by="ann")
 
 

@@ -243,8 +243,8 @@ def test_the_shell_says_how_a_run_with_functions_goes_on(
     found = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert found.returncode == 2
     assert found.stderr == (
-        "interlock: author was answered by the Python function author; go on from the program that "
-        "has it, or name somebody else: --agent author=AGENT\n"
+        "interlock: author was answered by the Python function author; continue from the "
+        "program that has it, or name another agent: --agent author=AGENT\n"
     )
     others = [f"--agent={role}=exec:echo '{{}}'" for role in ("author", "critic", "mailer")]
     subprocess.run([*words, *others], cwd=tmp_path, capture_output=True, check=True)

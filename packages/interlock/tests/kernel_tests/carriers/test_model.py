@@ -264,7 +264,7 @@ def test_a_public_list_has_approximate_prices() -> None:
     ("table", "problem"),
     [
         ({"base_url": "localhost:11434"}, "base_url must begin with http"),
-        ({"base_url": "https://me:secret@host/v1"}, "base_url is an address alone"),
+        ({"base_url": "https://me:secret@host/v1"}, "base_url must be an address without a key"),
         ({"key": "sk-1"}, "unknown field `key`"),
         ({"structured": "xml"}, "structured"),
         ({"timeout": "soon"}, "'soon' is not a duration"),

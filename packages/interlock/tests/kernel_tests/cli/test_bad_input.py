@@ -134,7 +134,7 @@ def test_a_prompt_file_that_is_missing(world: World) -> None:
 )
 def test_a_hostile_id(world: World, case_id: str) -> None:
     triage.lay_out(world).cases(case_id)
-    sentence = f"interlock: cases.jsonl:1: {case_id[:60]!r} is no case id: {ID_RULE}\n"
+    sentence = f"interlock: cases.jsonl:1: {case_id[:60]!r} is not a case id: {ID_RULE}\n"
     assert _run(world) == CliResult(2, "", sentence)
     assert not world.db.parent.exists()
     assert world.say("explain", case_id).code in (1, 2)
@@ -145,7 +145,7 @@ def test_a_hostile_id(world: World, case_id: str) -> None:
     [
         ("", ' has no cases; write one per line, for example {"id": "C1"}'),
         ("\n \n", ' has no cases; write one per line, for example {"id": "C1"}'),
-        ('{"id": "A"}\n{"id": "A"}\n', ":2: case 'A' stands in line 1 too"),
+        ('{"id": "A"}\n{"id": "A"}\n', ":2: case 'A' is already in line 1"),
         ('{"id": "A", "after": ["B"]}', ": case 'A' comes after 'B', which is not in the file"),
         (
             '{"id": "A", "after": ["B"]}\n{"id": "B", "after": ["A"]}',

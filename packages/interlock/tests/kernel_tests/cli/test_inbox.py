@@ -13,7 +13,7 @@ INBOX = """\
 ID  RUN  CASE  STEP     SINCE                QUESTION
 5   1    one   approve  TIME  Publish this change on "the one"?
 6   1    two   approve  TIME  Publish this change on "the two"?
-'interlock inbox 5' shows a question whole
+'interlock inbox 5' shows a question in full
 """
 WHOLE = """\
 question 5 (gate): run 1, case one, approve, since TIME

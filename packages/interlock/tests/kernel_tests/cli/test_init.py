@@ -55,7 +55,7 @@ def test_what_it_writes_is_sound(world: World) -> None:
     world.say("init", "--agent", "claude", "--agent", "cursor", "--agent", "codex")
     prompts = [name for name in files(world) if name.endswith(".md")]
     assert len(prompts) == 13
-    assert world.say("lint", *prompts) == CliResult(0, "nothing to find fault with\n", "")
+    assert world.say("lint", *prompts) == CliResult(0, "no findings\n", "")
     assert world.say("circuit", "verify", "first").code == 0
     assert world.say("doctor").code == 0
 
@@ -156,17 +156,17 @@ def test_as_one_object(world: World) -> None:
 def test_doctor_warns_of_an_older_skill(world: World) -> None:
     world.say("init", "--agent", "claude", "--agent", "cursor")
     fresh = world.say("doctor")
-    assert f"ok    skills.claude: .claude/{SKILL}/SKILL.md is of 0.1.0\n" in fresh.out
+    assert f"ok    skills.claude: .claude/{SKILL}/SKILL.md is from 0.1.0\n" in fresh.out
     skill = world.folder / ".cursor" / SKILL / "SKILL.md"
     _replace(skill, "interlock-skill-version: 0.1.0", "interlock-skill-version: 0.0.9")
     result = world.say("doctor")
     assert result.code == 0
     assert (
-        f"note  skills.cursor: .cursor/{SKILL}/SKILL.md is of 0.0.9, the program of 0.1.0: "
+        f"note  skills.cursor: .cursor/{SKILL}/SKILL.md is from 0.0.9, Interlock is 0.1.0: "
         "run interlock init --agent cursor --force\n"
     ) in result.out
     _replace(skill, "interlock-skill-version: 0.0.9", "")
-    assert "is of an unknown version" in world.say("doctor").out
+    assert "is from an unknown version" in world.say("doctor").out
 
 
 def _replace(path: Path, old: str, new: str) -> None:

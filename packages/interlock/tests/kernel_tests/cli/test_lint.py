@@ -20,7 +20,7 @@ def jsonl(*records: object) -> str:
 
 def test_a_clean_prompt(world: World) -> None:
     world.write("SKILL.md", "End with\n\n    READY_FOR_REVIEW: [task_id]\n")
-    assert world.say("lint", "SKILL.md") == CliResult(0, "nothing to find fault with\n", "")
+    assert world.say("lint", "SKILL.md") == CliResult(0, "no findings\n", "")
     assert world.say("lint", "SKILL.md", "--json").json == {"findings": [], "records": []}
 
 
@@ -74,7 +74,7 @@ def test_strict_signals(world: World) -> None:
     assert world.say("lint", "b.txt", *ROLE, "--strict-signals", "--nonce", "n").code == 0
     refused = world.say("lint", "a.txt", *ROLE, "--strict-signals")
     assert refused == CliResult(
-        2, "", "interlock: --strict-signals needs the dispatch's mark: --nonce NONCE\n"
+        2, "", "interlock: --strict-signals needs the dispatch's nonce: --nonce NONCE\n"
     )
 
 
@@ -160,10 +160,10 @@ NAME_ONE = "; name a prompt, skill, transcript or comment, or - for stdin"
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        ([], "lint what? Name a file, or many transcripts with --jsonl FILE"),
+        ([], "name a file to check, or many transcripts with --jsonl FILE"),
         (["none.md"], f"none.md does not exist{NAME_ONE}"),
-        (["."], f". is no regular file{NAME_ONE}"),
-        (["pipe"], f"pipe is no regular file{NAME_ONE}"),
+        (["."], f". is not a regular file{NAME_ONE}"),
+        (["pipe"], f"pipe is not a regular file{NAME_ONE}"),
     ],
 )
 def test_what_cannot_be_read(world: World, words: list[str], sentence: str) -> None:

@@ -75,12 +75,12 @@ def test_an_entry_of_the_users_own_is_kept(world: World, agent: str, content: st
 @pytest.mark.parametrize(
     ("agent", "content", "sentence"),
     [
-        ("claude", "// mine\n{}", ".mcp.json is no JSON"),
+        ("claude", "// mine\n{}", ".mcp.json is not JSON"),
         ("claude", "[]", ".mcp.json has no object 'mcpServers'"),
         ("claude", '{"mcpServers": []}', ".mcp.json has no object 'mcpServers'"),
-        ("claude", "[" * 100_000, ".mcp.json is no JSON"),
+        ("claude", "[" * 100_000, ".mcp.json is not JSON"),
         ("cursor", '{"mcpServers": 7}', ".cursor/mcp.json has no object 'mcpServers'"),
-        ("codex", "model = ", ".codex/config.toml is no TOML"),
+        ("codex", "model = ", ".codex/config.toml is not TOML"),
         ("codex", "mcp_servers = 7\n", ".codex/config.toml has no table mcp_servers"),
         ("codex", 'mcp_servers = {db = {command = "x"}}\n', "nothing can be added to"),
     ],

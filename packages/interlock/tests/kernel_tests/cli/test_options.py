@@ -14,7 +14,7 @@ WRONG = [
     (("--set", "sore=1"), "triage has no threshold 'sore'; it has sure, patience"),
     (("--set", "sure=.nan"), "threshold sure is a number (0.7), not '.nan'"),
     (("--slots", "scout"), "--slots 'scout': write --slots name=value"),
-    (("--slots", "scout=many"), "--slots scout=many: 'many' is no whole number"),
+    (("--slots", "scout=many"), "--slots scout=many: 'many' is not a whole number"),
     (("--slots", "scout=0"), "slots scout=0: give at least 1 to one of human, scout"),
     (("--slots", "pilot=1"), "slots pilot=1: give at least 1 to one of human, scout"),
     (("--budget", "time"), "--budget 'time': write --budget name=value"),
@@ -67,9 +67,9 @@ def test_roles_without_an_agent_are_named(world: World) -> None:
     assert result == CliResult(
         2,
         "",
-        "interlock: who answers for critic, publisher? Say it with "
+        "interlock: no agent is named for critic, publisher; use "
         "--agent critic=exec:COMMAND or --agent critic=script:FILE, "
-        "or with --dispatch file, batch-file, manual or mcp for all that have no agent\n",
+        "or --dispatch file, batch-file, manual or mcp for all roles without an agent\n",
     )
     assert not world.db.parent.exists()
 

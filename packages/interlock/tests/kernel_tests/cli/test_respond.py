@@ -383,7 +383,7 @@ def test_signals_that_come_later_are_answered(bench: ResponderWorkspace) -> None
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        ((), "who answers? Say it with --agent exec:COMMAND"),
+        ((), "no agent is named; use --agent exec:COMMAND"),
         (("--agent", "nobody"), "'nobody' names no agent"),
         (("--agent", "exec:nosuchcommand"), "there is no command 'nosuchcommand' to run"),
         (("--agent", "exec:true", "--timeout", "soon"), "'soon' is not a duration"),

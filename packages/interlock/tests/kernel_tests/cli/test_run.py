@@ -215,4 +215,4 @@ def test_started_again_a_run_keeps_its_agents_slots_and_limits(world: World) -> 
     assert (options["slots"], options["budget"]) == ({"author": 1}, {"dispatches": "50"})
     anew = world.say(*run, "--new")
     assert anew.code == 2
-    assert "who answers for" in anew.err
+    assert "no agent is named for" in anew.err

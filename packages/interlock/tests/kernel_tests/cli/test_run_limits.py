@@ -91,7 +91,7 @@ def test_a_spent_budget_is_asked_for_answered_and_goes_on(world: World) -> None:
     (asked,) = world.say("inbox", "--json").json["questions"]
     assert (asked["prompt"], asked["kind"], asked["answer_saved"]) == (about, "budget", False)
     assert world.say("answer", "3", "raise").err == (
-        "interlock: say to how much: raise --set tokens=200000; nothing was saved\n"
+        "interlock: name the new limits: raise --set tokens=200000; nothing was saved\n"
     )
     assert world.say("answer", "3", "approve").code == 2
     assert world.say("answer", "3", "raise", "--set", "role.scout.beer=1").code == 2

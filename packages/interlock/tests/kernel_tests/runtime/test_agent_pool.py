@@ -35,9 +35,9 @@ STAFFED = msgspec.structs.replace(
     roles={role.name: role for role in (Role("author"), Role("critic", 1, 5), Role("human"))},
 )
 WHO = (
-    "who answers for {roles}? Say it with --agent {first}=exec:COMMAND "
-    "or --agent {first}=script:FILE, or with --dispatch file, batch-file, manual or mcp "
-    "for all that have no agent"
+    "no agent is named for {roles}; use --agent {first}=exec:COMMAND "
+    "or --agent {first}=script:FILE, or --dispatch file, batch-file, manual or mcp "
+    "for all roles without an agent"
 )
 
 

@@ -62,7 +62,7 @@ def test_bad_ids(tmp_path: Path, name: str) -> None:
     with pytest.raises(SourceError) as caught:
         cases_in(tmp_path, f'{{"id": "ok"}}\n{json.dumps({"id": name})}\n')
     assert str(caught.value) == (
-        f"{tmp_path / 'cases.jsonl'}:2: {name[:60]!r} is no case id: letters, digits, '.', '_', "
+        f"{tmp_path / 'cases.jsonl'}:2: {name[:60]!r} is not a case id: letters, digits, '.', '_', "
         "'#' and '-', at most 128, starting with a letter or digit"
     )
 
@@ -75,7 +75,7 @@ def test_bad_ids(tmp_path: Path, name: str) -> None:
             "\n \n", ' has no cases; write one per line, for example {"id": "C1"}', id="only blanks"
         ),
         pytest.param(
-            '{"id": "A"}\n\n{"id": "A"}', ":3: case 'A' stands in line 1 too", id="the same id"
+            '{"id": "A"}\n\n{"id": "A"}', ":3: case 'A' is already in line 1", id="the same id"
         ),
         pytest.param(
             '{"id": "A"}\n{"id": "A',
@@ -118,7 +118,7 @@ def test_bad_ids(tmp_path: Path, name: str) -> None:
         pytest.param(
             '{"id": "A", "priority": 1e30}',
             None,
-            id="priority is no whole number",
+            id="priority is not a whole number",
         ),
         pytest.param(
             '{"id": "A", "priority": 99999999999999999999}',

@@ -263,7 +263,7 @@ def read_text(
     try:
         text = files.read(Path(path), LARGEST_FILE).decode()
     except UnicodeDecodeError:
-        raise SourceError(f"{path!r} is no UTF-8 text") from None
+        raise SourceError(f"{path!r} is not UTF-8 text") from None
     except OSError as error:
         raise SourceError(f"{path!r}: {error.strerror or 'there is no such file'}") from None
     if line is None and limit is None:
@@ -277,7 +277,7 @@ def write_text(files: OpenFolder, path: str, text: str) -> None:
     """Replace a file's text, whole or not at all."""
     content = text.encode("utf-8", "replace")
     if len(content) > LARGEST_FILE:
-        raise SourceError(f"a file may have {LARGEST_FILE:,} bytes")
+        raise SourceError(f"a file may have at most {LARGEST_FILE:,} bytes")
     try:
         files.write(Path(path), content, make=True)
     except OSError as error:

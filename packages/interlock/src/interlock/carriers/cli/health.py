@@ -116,7 +116,7 @@ def _list_reasons(facts: HealthFacts) -> list[str]:
 def _list_waits(facts: HealthFacts) -> list[str]:
     found = [_describe_limit(facts.resets_in)] if facts.limited else []
     if facts.permission is not None:
-        what = clean_name(facts.permission) or "for what, it does not say"
+        what = clean_name(facts.permission) or "no details given"
         found.append(f"it asks for permission: {what}")
     if facts.result_age is not None:
         found.append(f"it gave its result {facts.result_age:.0f} s ago and has not exited")
@@ -151,7 +151,7 @@ def _describe_work(facts: HealthFacts) -> list[str]:
 
 def _describe_limit(resets_in: float | None) -> str:
     if resets_in is None:
-        return "its account is rate-limited, until when it does not say"
+        return "its account is rate-limited, with no known end"
     if resets_in > 0:
         return f"its account is rate-limited for {resets_in:.0f} s more"
     return f"its rate limit ended {-resets_in:.0f} s ago"

@@ -154,7 +154,7 @@ def judge_artifact(raw: bytes, ask: Ask) -> Reply | ForeignArtifact | DoubtfulAr
     try:
         content = _extract_data(raw)
     except ValueError as error:
-        return DoubtfulArtifact(f"the data is no strict JSON: {error}")
+        return DoubtfulArtifact(f"the data is not strict JSON: {error}")
     return Reply(ask.dispatch_id, content, usage=estimate_usage(ask, content))
 
 

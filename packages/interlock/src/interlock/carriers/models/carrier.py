@@ -137,7 +137,7 @@ def find_endpoint(
         raise SourceError(f"{place}: {error}") from None
     dialect = DIALECTS.get(settings.dialect or name)
     if dialect is None:
-        raise SourceError(f"{place}: say how it is spoken to: dialect = {' or '.join(DIALECTS)}")
+        raise SourceError(f"{place}: name its dialect: dialect = {' or '.join(DIALECTS)}")
     if taken := sorted(_OWN_FIELDS & settings.options.keys()):
         raise SourceError(f"{place}: options.{taken[0]} is set by Interlock; remove it")
     if settings.max_tokens is not None and settings.max_tokens < 1:
@@ -157,7 +157,9 @@ def _check_address(base_url: str, place: str, dialect: Dialect) -> str:
     if found.scheme not in ("http", "https") or not found.hostname:
         raise SourceError(f"{place}: base_url must begin with http:// or https:// and name a host")
     if found.username or found.password or found.query:
-        raise SourceError(f"{place}: base_url is an address alone; name the key by key_env")
+        raise SourceError(
+            f"{place}: base_url must be an address without a key; key_env names its variable"
+        )
     base_url = base_url.rstrip("/")
     whole = found.path.endswith(_VERSION) if dialect.name == "anthropic" else found.path.strip("/")
     return base_url if whole else f"{base_url}{_VERSION}"
@@ -216,7 +218,7 @@ class Model(TaskCarrier):
             )
         except (httpx.InvalidURL, ValueError, ImportError, OSError) as error:
             raise SourceError(
-                f"{self}: the way to {self.endpoint.host} is not understood "
+                f"{self}: the connection to {self.endpoint.host} cannot be set up "
                 f"({self._clean(str(error))}): check HTTP_PROXY, HTTPS_PROXY, ALL_PROXY, NO_PROXY, "
                 "SSL_CERT_FILE and SSL_CERT_DIR"
             ) from None
@@ -238,7 +240,7 @@ class Model(TaskCarrier):
             return Reply(ask.dispatch_id, failure=CRASH, reason=waited)
         except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
             reason = (
-                f"{self.endpoint.host} cannot be asked: {self._clean(str(error) or repr(error))}"
+                f"{self.endpoint.host} cannot be reached: {self._clean(str(error) or repr(error))}"
             )
             if self._has_answered:
                 return Reply(ask.dispatch_id, failure=CRASH, reason=reason)
@@ -398,6 +400,6 @@ def list_models(endpoint: Endpoint) -> list[str]:
         found = response.json()["data"]
         return sorted(str(each["id"]) for each in found)
     except (httpx.HTTPError, httpx.InvalidURL) as error:
-        raise SourceError(f"it cannot be asked: {error}") from None
+        raise SourceError(f"it cannot be reached: {error}") from None
     except (ValueError, TypeError, LookupError, RecursionError):
         raise SourceError("it has no list of models") from None

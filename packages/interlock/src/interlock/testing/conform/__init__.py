@@ -1,1 +1,1 @@
-"""Tries a watcher of the file protocol against scenarios of a scripted coordinator."""
+"""Test a watcher of the file protocol against scenarios of a scripted coordinator."""

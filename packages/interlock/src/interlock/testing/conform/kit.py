@@ -1,7 +1,7 @@
-"""Plays scenarios, some at a time, each with a watcher and a workspace of its own.
+"""Play scenarios, several at a time, each with a watcher and a workspace of its own.
 
-Leaves nothing running or lying about, whatever happens. Results are for machines: one record, or
-JUnit XML that no output of a watcher can break.
+Nothing is left running or lying about. Results are for machines: one record, or JUnit XML that no
+output of a watcher can break.
 """
 
 import re
@@ -33,7 +33,7 @@ from interlock.testing.conform.workspace import ScratchWorkspace
 
 
 class ConformKit(msgspec.Struct, frozen=True):
-    """A command, and how it is to be tried."""
+    """A command, and how it is tested."""
 
     command: tuple[str, ...]
     patience: Patience
@@ -41,7 +41,7 @@ class ConformKit(msgspec.Struct, frozen=True):
     keep: Path | None = None
 
     def play(self, scenarios: Sequence[ConformScenario]) -> list[ScenarioResult]:
-        """All verdicts, in the table's order."""
+        """Play the scenarios and return all verdicts, in the table's order."""
         argv = _resolve_command(self.command)
         stop = threading.Event()
         with _open_folder(self.keep) as folder, ThreadPoolExecutor(self.jobs) as pool:
@@ -112,7 +112,7 @@ def _open_folder(keep: Path | None) -> Iterator[Path]:
 
 
 def _resolve_command(command: Sequence[str]) -> list[str]:
-    """The command as it can be started elsewhere: files named from here keep their meaning."""
+    """Return the command with absolute paths, so that it can be started elsewhere."""
     if not command:
         raise SourceError("name the watcher's command after --: interlock conform -- COMMAND")
     program = shutil.which(command[0])
@@ -130,7 +130,7 @@ def _is_file(word: str) -> bool:
 
 
 def _fill_placeholders(argv: Sequence[str], workspace: ScratchWorkspace) -> list[str]:
-    """Only our own words in braces are replaced; all other braces are the command's."""
+    """Replace our own words in braces; other braces are the command's."""
     words: Mapping[str, Path] = {
         "{root}": workspace.root,
         "{workspace}": workspace.folder,
@@ -206,5 +206,5 @@ def _count_verdicts(verdicts: Sequence[ScenarioResult], word: str) -> int:
 
 
 def _clean_xml(text: str) -> str:
-    """Characters that XML cannot hold, not even escaped, are shown as a question mark."""
+    """Replace characters that XML cannot hold, not even escaped, with a question mark."""
     return _NO_XML.sub("\ufffd", text)

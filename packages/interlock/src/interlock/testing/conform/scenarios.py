@@ -1,7 +1,7 @@
 """The scenarios: name, what is checked, why it matters, and the play of coordinator and watcher.
 
-Single signals first, then batches, where less is asked of a watcher that works by single signals
-than of a parent that works by the manifest. The how-to shows `SCENARIOS` as a table.
+Single signals come first, then batches, where a watcher of single signals must do less than a
+parent that works by the manifest. The how-to shows `SCENARIOS` as a table.
 """
 
 from collections.abc import Callable, Sequence
@@ -24,7 +24,7 @@ _TIMED_OUT = "timeout waiting for artifact"
 
 
 def play_one_step(stage: Stage) -> str:
-    """The signal waits before the watcher starts."""
+    """Let the signal wait before the watcher starts."""
     dispatch = stage.ask(1)
     stage.start()
     stage.await_answer(dispatch)
@@ -51,7 +51,7 @@ def play_two_cases(stage: Stage) -> str:
 
 
 def play_stale_artifact(stage: Stage) -> str:
-    """A loop comes back to a step: the answer of the last time still lies there."""
+    """Come back to a step where the earlier answer still lies."""
     stage.start()
     fresh = stage.workspace.prepare(1, "F3_INVESTIGATE")
     stale = encode_artifact(Artifact(fresh.dispatch_id - 1, {"ok": True, "echo": "stale"}))
@@ -64,7 +64,7 @@ def play_stale_artifact(stage: Stage) -> str:
 
 
 def play_partial_signal(stage: Stage) -> str:
-    """Once at work, the watcher meets an empty file, then half a signal, then the whole."""
+    """Show a working watcher an empty file, then half a signal, then the whole one."""
     stage.start()
     _play_step(stage, 1, "F0_RECALL")
     dispatch = stage.workspace.prepare(1, "F1_TRIAGE")
@@ -80,7 +80,7 @@ def play_partial_signal(stage: Stage) -> str:
 
 
 def play_coordinator_restart(stage: Stage) -> str:
-    """The signal is written again under its id: while the watcher works, and after its answer."""
+    """Write the signal again under its id, while the watcher works and after its answer."""
     stage.start()
     dispatch = stage.ask(1)
     stage.await_reader(dispatch)
@@ -94,7 +94,7 @@ def play_coordinator_restart(stage: Stage) -> str:
 
 
 def play_timeout(stage: Stage) -> str:
-    """The coordinator gives up while the watcher works, and asks anew."""
+    """Give up while the watcher works, and ask anew."""
     stage.start()
     late = stage.ask(1)
     stage.await_reader(late)
@@ -108,7 +108,8 @@ def play_timeout(stage: Stage) -> str:
 
 
 def play_prompt_missing(stage: Stage) -> str:
-    """Nothing to read: report it or keep silent, but do not answer, and live on."""
+    """Ask without a prompt file: the watcher may report it or stay silent, but must not answer or
+    die."""
     stage.start()
     dispatch = stage.ask(1, prompt=False)
     stage.await_reader(dispatch)
@@ -135,7 +136,8 @@ def _is_reported(stage: Stage, dispatch: StagedDispatch) -> bool:
 
 
 def _check_same_answer(dispatch: StagedDispatch, first: Artifact) -> None:
-    """A file that is just being rewritten may look odd for a moment; another answer may not."""
+    """Check that the answer stays the same; a file that is being rewritten may look odd for a
+    moment."""
     found = read_artifact(peek(dispatch.artifact_path) or b"")
     if not isinstance(found, Artifact) or found == first:
         return
@@ -169,7 +171,7 @@ def play_briefing_missing(stage: Stage) -> str:
 
 
 def play_budget_spent(stage: Stage) -> str:
-    """The first batch is within the budget and shows who works by the manifest; the second not."""
+    """Play a batch within the budget, which shows who works by the manifest, and one beyond it."""
     stage.workspace.write_budget(1000, 500)
     stage.start()
     briefing_path = stage.workspace.write_briefing(2)
@@ -189,8 +191,11 @@ def play_budget_spent(stage: Stage) -> str:
 
 
 def _play_second_batch(stage: Stage, briefing_path: str) -> str:
-    """What of it was taken. Its manifest comes a moment before its signals wait: else a parent that
-    just looked for a manifest in vain would rightly take them for single ones."""
+    """Play a second batch and return what was taken.
+
+    Its manifest comes a moment before its signals: otherwise a parent that just looked for a
+    manifest would rightly take them for single ones.
+    """
     dispatches = [stage.workspace.prepare(case) for case in (1, 2)]
     stage.publish([], stage.build_manifest(2, dispatches, briefing_path))
     stage.hold(stage.settle)
@@ -216,7 +221,7 @@ def _is_all_done(manifest: BatchManifest | None) -> bool:
 
 
 def _list_missing_courtesies(noted: BatchManifest | None, *, settled: bool) -> list[str]:
-    """What is not required of a watcher, but good to have."""
+    """Return what is good to have but not required of a watcher."""
     if noted is None:
         return ["the manifest was not touched: the signals were answered as single ones"]
     missing = []
@@ -228,7 +233,7 @@ def _list_missing_courtesies(noted: BatchManifest | None, *, settled: bool) -> l
 
 
 class ConformScenario(msgspec.Struct, frozen=True):
-    """One row. The play gives back what was seen when all went well."""
+    """A scenario; its play returns what was seen when all went well."""
 
     name: str
     checks: str
@@ -258,7 +263,7 @@ SCENARIOS: Final = (
     ConformScenario(
         "batch",
         "all signals of a manifest are answered; the manifest stays true",
-        "an entry that is done without an artifact misleads whoever reads the manifest",
+        "an entry that is done without an artifact misleads readers of the manifest",
         play_batch,
     ),
     ConformScenario(
@@ -300,7 +305,7 @@ SCENARIOS: Final = (
     ConformScenario(
         "budget-spent",
         "a parent of batches takes nothing more once remaining is 0",
-        "money is spent by whoever goes on",
+        "a watcher that goes on spends money",
         play_budget_spent,
     ),
 )

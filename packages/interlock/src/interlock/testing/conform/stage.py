@@ -1,8 +1,8 @@
 """A stage for one scenario: a workspace, the watcher under test, and the coordinator's part.
 
-Asks, waits for answers, and at every moment checks what a watcher may not do to our files. All
-waiting is bounded and ends early when the watcher dies. The watcher is a process group of its own,
-of which nothing is left running.
+It asks, waits for answers, and always checks that the watcher leaves our files alone. Waiting is
+bounded and ends early when the watcher dies. The watcher is a process group of its own, which is
+ended as a whole.
 """
 
 import os
@@ -54,7 +54,7 @@ Outcome = Literal["pass", "fail", "skip"]
 
 
 class ScenarioResult(msgspec.Struct, frozen=True, kw_only=True):
-    """One row of the kit's table."""
+    """A row of the kit's table."""
 
     scenario: str
     verdict: Outcome
@@ -66,7 +66,7 @@ class ScenarioResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FailedError(Exception):
-    """The watcher broke a rule: which one, and what was seen instead."""
+    """The watcher broke a rule; the message names the rule and what was seen."""
 
     def __init__(self, expected: str, seen: str) -> None:
         super().__init__(seen)
@@ -79,15 +79,15 @@ class SkippedError(Exception):
 
 
 class StoppedError(Exception):
-    """Somebody stopped the kit."""
+    """The kit was stopped."""
 
 
 _LONGEST_PARTIAL = 0.5
-"""How long a file may look half-written: not every writer renames."""
+"""The time for which a file may look half-written: not every writer renames."""
 
 
 class InvariantCheck:
-    """Watches over the coordinator's files."""
+    """Check the coordinator's files against changes by the watcher."""
 
     def __init__(
         self, workspace: ScratchWorkspace, clock: Callable[[], float], note: Callable[[str], None]
@@ -99,12 +99,12 @@ class InvariantCheck:
         self._manifest: BatchManifest | None = None
         self._broken: dict[Path, float] = {}
         self.errors: dict[int, str] = {}
-        """Dispatches that the watcher gave up on, with its reasons."""
+        """The dispatches that the watcher gave up on, with its reasons."""
         self.written_manifest: BatchManifest | None = None
-        """The manifest as the watcher left it; None while it has not touched it."""
+        """The manifest as the watcher left it; None while it is untouched."""
 
     def expect(self, path: Path, content: SignalFile | bytes) -> None:
-        """What we just wrote: a signal, or for once something that is none."""
+        """Expect this content, which we just wrote, at that path."""
         self._signals[path] = content
         self._broken.pop(path, None)
 
@@ -115,18 +115,19 @@ class InvariantCheck:
 
     @property
     def is_in_doubt(self) -> bool:
-        """Whether some file looks broken, and may yet turn out to be only half-written."""
+        """Return whether some file looks broken but may only be half-written."""
         return bool(self._broken)
 
     def check(self) -> None:
-        """Fail when something of ours was harmed."""
+        """Raise FailedError if one of our files was harmed."""
         for path, ours in self._signals.items():
             self._check_signal(path, ours)
         if self._manifest is not None:
             self._check_manifest(self._manifest)
 
     def check_at_end(self) -> None:
-        """Also what costs more to see: every file of ours, and files that are nobody's."""
+        """Check everything once more at the end: every file of ours, and files that are
+        nobody's."""
         self.check()
         for path, content in self._workspace.owned.items():
             if peek(path) != content:
@@ -204,8 +205,11 @@ class InvariantCheck:
 
 
 class ReadAnswer(msgspec.Struct, frozen=True):
-    """What the coordinator makes of what lies at the artifact's place. A `doubtful` one ends its
-    dispatch if it stays as it is; any other that is no answer is refused, and waited past."""
+    """The coordinator's reading of an artifact.
+
+    A `doubtful` one ends its dispatch if it stays as it is; any other that is no answer is refused,
+    and waiting goes on.
+    """
 
     content: bytes | UnreadableFile
     artifact: Artifact | None = None
@@ -228,7 +232,7 @@ def read_answer(signal: SignalFile, path: Path) -> ReadAnswer:
         return ReadAnswer(raw, parsed)
     if isinstance(found, DoubtfulArtifact):
         return ReadAnswer(raw, sentence=found.reason, is_doubtful=True)
-    return ReadAnswer(raw, sentence=getattr(found, "sentence", "it is no answer"))
+    return ReadAnswer(raw, sentence=getattr(found, "sentence", "it is not an answer"))
 
 
 def _list_fixed_fields(manifest: BatchManifest) -> object:
@@ -240,7 +244,7 @@ _GRACE = 4.0
 _WATCHER_TICK = 0.01
 _TAIL = 400
 _TAGS = TagNames("INTERLOCK_CONFORM", "INTERLOCK_CONFORM_ABOVE", "INTERLOCK_CONFORM_OWNER")
-"""Only the first is set: it marks everything that the watcher starts."""
+"""The tags of a watcher; only the first is set, and marks everything that it starts."""
 
 
 class Watcher:
@@ -264,7 +268,7 @@ class Watcher:
             raise SourceError(f"{argv[0]} cannot be started: {error.strerror}") from None
 
     def describe_end(self) -> str:
-        """How it ended, '' while it lives."""
+        """Return how the watcher ended; '' while it lives."""
         code = self._process.poll()
         if code is None:
             return ""
@@ -276,7 +280,7 @@ class Watcher:
         return f", saying: {words}" if words else ""
 
     def stop(self) -> None:
-        """The group first, politely; then whatever left the group but carries our mark."""
+        """Stop the group, politely at first, and then processes with our mark that left it."""
         kill_group(self._process.pid, signal.SIGTERM)
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(_GRACE)
@@ -289,7 +293,8 @@ class Watcher:
             time.sleep(_WATCHER_TICK)
 
     def _find_strays(self) -> list[Process]:
-        """Processes started by the watcher, known by the environment they inherited."""
+        """Return the processes that the watcher started, known by the environment they
+        inherited."""
         found = list_processes(_TAGS).values()
         return [seen.process for seen in found if self._tag in seen.tags and seen.alive]
 
@@ -300,7 +305,7 @@ StartWatcher = Callable[[ScratchWorkspace], Watcher]
 
 
 class Patience(msgspec.Struct, frozen=True):
-    """How long an answer may take, and how long we watch for what must not happen."""
+    """The time for an answer, and the time in which something must not happen."""
 
     timeout: float
 
@@ -310,7 +315,7 @@ class Patience(msgspec.Struct, frozen=True):
 
 
 class Stage:
-    """Where one scenario is played."""
+    """The place where one scenario is played."""
 
     def __init__(
         self, folder: Path, start: StartWatcher, patience: Patience, stop: threading.Event
@@ -326,7 +331,7 @@ class Stage:
         self._asked: list[StagedDispatch] = []
         self._manifest: BatchManifest | None = None
         self.may_end = False
-        """Whether the watcher may leave now of its own accord."""
+        """True if the watcher may exit by itself now."""
 
     def start(self) -> None:
         self._watcher = self._start(self.workspace)
@@ -367,7 +372,7 @@ class Stage:
         return build_manifest(batch_id, "triage", AT, briefing_path, signals)
 
     def close_batch(self, dispatches: Sequence[StagedDispatch]) -> None:
-        """The coordinator's end of a batch: signals done, then the manifest."""
+        """End a batch as the coordinator does: signals done, then the manifest."""
         for dispatch in dispatches:
             self.take(dispatch)
         if self._manifest is not None:
@@ -376,27 +381,27 @@ class Stage:
             self.publish([], over)
 
     def write(self, dispatch: StagedDispatch, signal: SignalFile) -> None:
-        """Write the signal anew, but do not cover up what the watcher may have done to it."""
+        """Write the signal anew, without hiding what the watcher may have done to it."""
         self.invariants.check()
         self.wait_until(lambda: not self.invariants.is_in_doubt, self._timeout)
         replace_file(dispatch.path, encode_signal(signal))
         self.invariants.expect(dispatch.path, signal)
 
     def write_raw(self, dispatch: StagedDispatch, content: bytes) -> None:
-        """Not as a careful writer does: into the file itself."""
+        """Write into the file itself, as a careless writer does."""
         dispatch.path.write_bytes(content)
         self.invariants.expect(dispatch.path, content)
 
     def take(self, dispatch: StagedDispatch) -> None:
-        """The coordinator takes the answer: processing, then done."""
+        """Take the answer as the coordinator does: processing, then done."""
         self.let_settle()
         processing = move_signal(dispatch.signal, "processing")
         self.write(dispatch, processing)
         self.write(dispatch, move_signal(processing, "done"))
 
     def await_answer(self, dispatch: StagedDispatch, *, patient: bool = False) -> Artifact:
-        """Wait for the right answer. A wrong one that stays is taken for the watcher's last word,
-        unless the scenario is patient with it."""
+        """Wait for the right answer; a wrong one that stays counts as the last, unless
+        `patient`."""
         standing = _StandingArtifact(dispatch.before)
         limit = time.monotonic() + self._timeout
         while True:
@@ -425,13 +430,13 @@ class Stage:
             self.note("an answer came after its dispatch was given up; its old id fences it")
 
     def await_reader(self, dispatch: StagedDispatch) -> None:
-        """Wait until the watcher has read the signal; where that does not show, a while."""
+        """Wait until the watcher has read the signal; where that cannot be seen, wait a while."""
         mark_unread(dispatch.path)
         limit = self._timeout if self.workspace.has_access_times else self.settle
         self.wait_until(lambda: has_been_read(dispatch.path), limit)
 
     def wait_until(self, true: Callable[[], object], seconds: float) -> bool:
-        """Whether it came true in time; the rules are watched meanwhile."""
+        """Return whether it became true in time, while the rules are checked."""
         limit = time.monotonic() + seconds
         while not true():
             if time.monotonic() > limit:
@@ -447,7 +452,7 @@ class Stage:
             self._tick()
 
     def let_settle(self) -> None:
-        """Give the watcher a moment, and see how it left our files."""
+        """Give the watcher a moment, and check how it left our files."""
         self.hold()
         self.wait_until(lambda: not self.invariants.is_in_doubt, self._timeout)
 
@@ -473,7 +478,7 @@ class Stage:
         return (found.sentence if is_new else "no artifact was written") + output
 
     def _check_not_mixed_up(self, dispatch: StagedDispatch, artifact: Artifact) -> None:
-        """The words make it visible when answers are mixed up; nobody is asked to be clever."""
+        """Check that answers are not mixed up, which the words in them show."""
         text = msgspec.json.encode(artifact.data).decode()
         for other in self._asked:
             if other.word in text and dispatch.word not in text:
@@ -483,7 +488,7 @@ class Stage:
 
 
 class _StandingArtifact:
-    """Since when an artifact has been standing that was not there before."""
+    """An artifact, and the time since when it has been standing."""
 
     def __init__(self, before: bytes | None) -> None:
         self._last: bytes | UnreadableFile | None = before

@@ -34,7 +34,7 @@ _NO_TRACE = os.O_RDONLY | os.O_NONBLOCK | getattr(os, "O_NOATIME", 0)
 
 
 class StagedDispatch(msgspec.Struct, frozen=True):
-    """One asking: what was written where, the word its prompt asks for, what lay there before."""
+    """A dispatch: its files, the word its prompt asks for, and what was there before."""
 
     signal: SignalFile
     path: Path
@@ -51,7 +51,7 @@ class StagedDispatch(msgspec.Struct, frozen=True):
 
 
 class ScratchWorkspace:
-    """One scenario's files."""
+    """The files of one scenario."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -59,7 +59,7 @@ class ScratchWorkspace:
         self.suite = self.root / "calibrate" / "1"
         self.suite.mkdir(parents=True)
         self.owned: dict[Path, bytes] = {}
-        """Files of ours that nobody else may change, with what they hold."""
+        """The content of each file of ours that nobody else may change."""
         self._last_id = _FIRST_ID
         self.write_owned(folder / "README.md", b"This file is not part of the protocol.\n")
         self.has_access_times = _has_access_times(folder / "README.md")
@@ -74,7 +74,7 @@ class ScratchWorkspace:
         self.owned[path] = content
 
     def prepare(self, case: int, step: str = "F0_RECALL", *, prompt: bool = True) -> StagedDispatch:
-        """A new dispatch, its prompt in place, its signal not yet."""
+        """Prepare a new dispatch, with its prompt and without its signal."""
         self._last_id += 1 + self._last_id % 3
         folder = self.suite / str(100 + case)
         folder.mkdir(exist_ok=True)
@@ -95,7 +95,7 @@ class ScratchWorkspace:
         return StagedDispatch(signal, folder / "signal.json", word, peek(artifact_path))
 
     def publish(self, dispatches: Sequence[StagedDispatch], manifest: BatchManifest | None) -> None:
-        """Signals first, then the manifest, with nothing in between that takes time."""
+        """Write the signals and then the manifest, as quickly as possible."""
         files = {dispatch.path: encode_signal(dispatch.signal) for dispatch in dispatches}
         if manifest is not None:
             files[self.manifest_path] = encode_manifest(manifest)
@@ -105,7 +105,7 @@ class ScratchWorkspace:
             _build_temporary_path(path).rename(path)
 
     def write_briefing(self, cases: int) -> str:
-        """Write the briefing; its path as the manifest names it."""
+        """Write the briefing and return its path as the manifest names it."""
         briefing = Briefing(
             batch_id=1,
             scenario="conform",
@@ -134,7 +134,7 @@ def replace_file(path: Path, content: bytes) -> None:
 
 
 def peek(path: Path) -> bytes | None:
-    """A file's content, read so that its access time does not tell of us."""
+    """Read a file without changing its access time."""
     try:
         with os.fdopen(os.open(path, _NO_TRACE), "rb") as file:
             return file.read(LARGEST + 1)
@@ -148,7 +148,7 @@ def mark_unread(path: Path) -> None:
 
 
 def has_been_read(path: Path) -> bool:
-    """Whether somebody has read the armed file since, or done away with it."""
+    """Return whether the marked file was read or removed since."""
     try:
         return path.stat().st_atime_ns != 0
     except FileNotFoundError:
@@ -156,7 +156,7 @@ def has_been_read(path: Path) -> bool:
 
 
 def _has_access_times(path: Path) -> bool:
-    """Whether this system can tell a watcher's reading from ours."""
+    """Return whether this system can tell a watcher's reading from ours."""
     mark_unread(path)
     peek(path)
     quiet = not has_been_read(path)

@@ -1,8 +1,8 @@
-"""What waits for a responder, and who works on it.
+"""Find the signals that wait for a responder, and claim them.
 
 `SignalFinder` finds waiting signals, each with its batch, again and again at little cost. A claim
-is a locked file `.claim-{dispatch_id}` beside the signal: the system holds the lock and lets go of
-it when its owner dies, however that happens, so a claim file without a lock may be taken over.
+is a locked file `.claim-{dispatch_id}` beside the signal. The system releases the lock when its
+owner dies, so a claim file without a lock may be taken over.
 """
 
 import json
@@ -34,7 +34,7 @@ SIGNAL = "signal.json"
 MANIFEST = "batch-manifest.json"
 BUDGET = "budget-status.json"
 _FRESH = 200_000_000
-"""A file changed less than these nanoseconds ago may change again without its stamp telling."""
+"""Nanoseconds within which a file may change again without a new time stamp."""
 
 
 class SignalBatch(msgspec.Struct, frozen=True):
@@ -46,7 +46,7 @@ class SignalBatch(msgspec.Struct, frozen=True):
 
 
 class WaitingSignal(msgspec.Struct, frozen=True):
-    """One signal that asks for an answer."""
+    """A signal that asks for an answer."""
 
     tree: OpenFolder
     path: Path
@@ -60,7 +60,7 @@ class WaitingSignal(msgspec.Struct, frozen=True):
 
 
 class SignalFinder:
-    """Watches one signal, or everything below some folders."""
+    """Watch one signal, or everything below some folders."""
 
     def __init__(self, paths: Sequence[Path], report: Callable[[str], None]) -> None:
         self._places = [_open_place(path) for path in paths]
@@ -69,16 +69,16 @@ class SignalFinder:
         self._seen: dict[Path, tuple[tuple[int, int, int], SignalFile | None]] = {}
 
     def find_waiting(self) -> list[WaitingSignal]:
-        """All that waits and has no answer yet, oldest dispatch first."""
+        """Return everything that waits and has no answer yet, oldest dispatch first."""
         found = [waiting for tree, only in self._places for waiting in self._find_in(tree, only)]
         return sorted(found, key=lambda waiting: waiting.signal.dispatch_id)
 
     def read_now(self, waiting: WaitingSignal) -> SignalFile | None:
-        """The signal as it stands this moment; None when it cannot be read."""
+        """Return the signal as it is at this moment; None if it cannot be read."""
         return self._read(waiting.tree, waiting.path)
 
     def is_answered(self, waiting: WaitingSignal) -> bool:
-        """Whether an artifact for this dispatch lies there already."""
+        """Return whether an artifact for this dispatch is already there."""
         try:
             raw = waiting.tree.read(Path(waiting.signal.artifact_path))
         except (OSError, SourceError):
@@ -87,7 +87,8 @@ class SignalFinder:
         return isinstance(found, Artifact) and found.dispatch_id == waiting.signal.dispatch_id
 
     def _find_in(self, tree: OpenFolder, only: Path | None) -> Iterator[WaitingSignal]:
-        """Signals are written before their manifest, so the manifests are read last."""
+        """Yield the waiting signals; manifests are read last, because signals are written before
+        them."""
         files = [only] if only else list(_walk_files(tree.root))
         read = {path: self._read_if_changed(tree, path) for path in files if path.name == SIGNAL}
         waits = {path: one for path, one in read.items() if one and one.status == "waiting"}
@@ -120,14 +121,14 @@ class SignalFinder:
         return self._read_or_report(path, lambda: read_manifest(tree.read(path)))
 
     def read_budget(self, waiting: WaitingSignal) -> BatchBudget | Problem | None:
-        """What the suite may still spend; None when nothing limits it."""
+        """Return what the suite may still spend; None if nothing limits it."""
         try:
             return read_budget(waiting.tree.read(waiting.suite / BUDGET))
         except (OSError, SourceError):
             return None
 
     def _read_if_changed(self, tree: OpenFolder, path: Path) -> SignalFile | None:
-        """The signal, read anew only when its file has changed."""
+        """Return the signal, read anew only if its file has changed."""
         try:
             there = os.lstat(path)
         except OSError:
@@ -146,7 +147,7 @@ class SignalFinder:
         return self._read_or_report(path, lambda: read_signal(tree.read(path)))
 
     def _read_or_report(self, path: Path, read: Callable[[], Record | Problem]) -> Record | None:
-        """What a file holds; why it cannot be taken is reported once."""
+        """Read a file; report once why it cannot be taken."""
         try:
             found = read()
         except FileNotFoundError:
@@ -168,7 +169,7 @@ class SignalFinder:
 
 
 def _open_place(path: Path) -> tuple[OpenFolder, Path | None]:
-    """A signal is watched alone; a manifest stands for its suite's folder."""
+    """Open the folder of a signal, which is watched alone, or of a manifest's suite."""
     if path.is_dir() or (path.name not in (SIGNAL, MANIFEST) and not path.exists()):
         return OpenFolder(path), None
     tree = OpenFolder(path.parent)
@@ -185,7 +186,8 @@ def _walk_files(root: Path) -> Iterator[Path]:
 
 
 def _find_listed(manifest: Path, named: str, signals: Container[Path]) -> Path | None:
-    """The signal an entry names: paths are relative to the workspace, some folder above."""
+    """Return the signal that an entry names; paths are relative to the workspace, some folder
+    above."""
     for folder in manifest.parents:
         path = folder / named
         if path in signals:
@@ -202,20 +204,20 @@ class DispatchClaim:
         self._descriptor = descriptor
 
     def release(self) -> None:
-        """The work is done: the file goes while we still hold it."""
+        """Remove the claim's file while we still hold it: the work is done."""
         with suppress(OSError, SourceError), self._tree.open_parent(self._path) as (folder, name):
             os.unlink(name, dir_fd=folder)
         self.abandon()
 
     def abandon(self) -> None:
-        """Let go; the file stays as a sign that somebody began."""
+        """Release the lock and leave the file, as a sign that somebody began."""
         os.close(self._descriptor)
 
 
 def take_claim(
     tree: OpenFolder, signal_path: Path, name: str, *, only_abandoned: bool = False
 ) -> DispatchClaim | None:
-    """The claim of that name beside a signal, unless another living responder holds it."""
+    """Take the claim of that name beside a signal; None if another living responder holds it."""
     path = signal_path.with_name(f".claim-{name}")
     owner = json.dumps({"pid": os.getpid(), "host": socket.gethostname()}).encode() + b"\n"
     try:

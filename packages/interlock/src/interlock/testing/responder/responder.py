@@ -1,8 +1,7 @@
-"""The reference responder: finds what waits and has agents answer it, several at once.
+"""The reference responder: find waiting signals and let agents answer them, several at once.
 
-From prompt to artifact, whatever is written is written only while the signal still waits for this
-very dispatch. Notes in the batch manifest never undo those of another writer; they are courtesy,
-what counts is the artifact.
+It writes only while the signal still waits for this very dispatch. Notes in the batch manifest
+never undo those of another writer; they are a courtesy, only the artifact counts.
 """
 
 import asyncio
@@ -47,14 +46,15 @@ from interlock.testing.responder.inbox import (
 )
 
 CreateAgent = Callable[[Mapping[str, str]], Carrier]
-"""Makes an agent for one dispatch, given what its environment should say beside the ids."""
+"""Build an agent for one dispatch, with variables beside the ids."""
 _LONGEST_REASON = 1_000
 
 
 def make_agent_factory(spec: str, project: Path) -> CreateAgent:
-    """Agents of that name for one dispatch each; SourceError or UsageError if there is none."""
+    """Return a function that builds agents of that name; SourceError or UsageError if it is
+    unknown."""
     if not spec:
-        raise UsageError("who answers? Say it with --agent exec:COMMAND")
+        raise UsageError("no agent is named; use --agent exec:COMMAND")
     settings = read_settings(project)
 
     def make_agent(named: Mapping[str, str]) -> Carrier:
@@ -73,14 +73,14 @@ def make_agent_factory(spec: str, project: Path) -> CreateAgent:
 
 
 class AnswerResult(msgspec.Struct, frozen=True):
-    """How a dispatch ended here. `overtaken`: the coordinator went on without us."""
+    """The result of a dispatch; `overtaken` means that the coordinator went on without us."""
 
     kind: Literal["answered", "failed", "overtaken"]
     reason: str = ""
 
 
 class Answerer:
-    """Has dispatches answered by an agent."""
+    """Let an agent answer dispatches."""
 
     def __init__(self, create_agent: CreateAgent, seconds: float, finder: SignalFinder) -> None:
         self._create_agent = create_agent
@@ -143,7 +143,7 @@ def _read_prompt(waiting: WaitingSignal) -> str:
 
 
 def _build_environment(waiting: WaitingSignal) -> dict[str, str]:
-    """What the agent's environment says beside the ids. A missing briefing is an empty word."""
+    """Return the agent's variables beside the ids; a missing briefing is empty."""
     return {
         "INTERLOCK_SIGNAL_PATH": str(waiting.path),
         "INTERLOCK_BRIEFING_PATH": str(_find_briefing(waiting) or ""),
@@ -151,7 +151,7 @@ def _build_environment(waiting: WaitingSignal) -> dict[str, str]:
 
 
 def _find_briefing(waiting: WaitingSignal) -> Path | None:
-    """The batch's briefing, if it can be read; like all its paths relative to some folder above."""
+    """Return the batch's briefing, if it can be read; its path is relative to some folder above."""
     if waiting.batch is None or not waiting.batch.manifest.briefing_path:
         return None
     for folder in waiting.batch.path.parents:
@@ -176,7 +176,7 @@ async def _await_reply(agent: Carrier, ask: Ask, seconds: float) -> Reply:
 
 
 def _parse_data(content: bytes, dispatch_id: int) -> dict[str, Any]:
-    """The answer's own object; an agent that knows the wrapper may have put it on already."""
+    """Return the answer's own object, without the wrapper that an agent may have added."""
     found = read_object(content)
     if isinstance(found, Problem):
         raise SourceError(f"the agent must print one JSON object: {found.sentence}")
@@ -195,14 +195,14 @@ _PAUSE = 0.01
 
 
 class Notes:
-    """Writes what becomes of a batch's signals."""
+    """Note the results of a batch's signals."""
 
     def __init__(self, finder: SignalFinder, now: Callable[[], str]) -> None:
         self._finder = finder
         self._now = now
 
     async def note(self, tree: OpenFolder, batch: SignalBatch, status: EntryStatus) -> None:
-        """Set one entry's status, if the batch still is the one it was."""
+        """Set one entry's status, if the batch is still the same."""
         for _ in range(_TRIES):
             try:
                 lock = take_claim(tree, batch.path, "manifest")
@@ -247,13 +247,13 @@ def _note_status(
 POLL = 0.2
 """Seconds between two looks; the protocol's own limit is 250 ms."""
 POLL_SOON = 0.03
-"""The same right after an answer: what follows it is written soon."""
+"""Seconds to the next look after an answer, which is often followed by another signal."""
 _SOON = 1.0
 _ENTRY: dict[str, EntryStatus] = {"answered": "done", "failed": "error"}
 
 
 class ResponderCounts(msgspec.Struct):
-    """What became of the dispatches that were taken, and whether a budget left some untaken."""
+    """The results of the dispatches that were taken, and whether a budget left some untaken."""
 
     answered: int = 0
     failed: int = 0
@@ -271,7 +271,7 @@ class _Job(msgspec.Struct):
 
 
 class Responder:
-    """Answers what waits until it is stopped, or once until nothing waits."""
+    """Answer what waits, until stopped or `once`, until nothing waits."""
 
     def __init__(
         self,
@@ -298,7 +298,7 @@ class Responder:
         self._stop.set()
 
     async def work(self, *, once: bool = False) -> ResponderCounts:
-        """Look again and again. What is unanswered at the end still waits, for anybody."""
+        """Look again and again; what is unanswered at the end still waits for anybody."""
         try:
             while not self._stop.is_set():
                 self._drop_finished()
@@ -341,7 +341,7 @@ class Responder:
         self._jobs[waiting.path] = job
 
     def _claim(self, waiting: WaitingSignal) -> DispatchClaim | None:
-        """What another parent has marked is left to it, unless it was one of us and died."""
+        """Claim a dispatch, unless another living parent has marked it."""
         marked = waiting.batch is not None and waiting.batch.entry.status == "claimed"
         name = str(waiting.signal.dispatch_id)
         try:
@@ -355,7 +355,7 @@ class Responder:
         return await self._answerer.answer(waiting, attempt)
 
     async def _finish(self, job: _Job, claim: DispatchClaim) -> None:
-        """Count what came of it. A job broken off by our own stop leaves its claim behind."""
+        """Count the result of a job; one that our own stop broke off leaves its claim behind."""
         await asyncio.wait([job.answering])
         if job.answering.cancelled() and not job.overtaken:
             claim.abandon()
@@ -384,7 +384,7 @@ class Responder:
             await self._notes.note(waiting.tree, waiting.batch, status)
 
     def _drop_finished(self) -> None:
-        """Forget who has finished; stop those whose signal asks for something else by now."""
+        """Forget finished jobs, and stop those whose signal has changed."""
         for path, job in list(self._jobs.items()):
             if job.whole is not None and job.whole.done():
                 del self._jobs[path]

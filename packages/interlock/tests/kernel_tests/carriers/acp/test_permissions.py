@@ -93,7 +93,7 @@ async def test_a_human_is_asked_and_only_allow_allows(
         assert query.question == (
             "May it execute: rm -rf build \x1b[2J\n"
             '{"paths":["/x"],"input":{"command":"rm -rf build"}}\n'
-            "Not answered within 600 seconds, it may not."
+            "Not answered within 600 seconds, it is denied."
         )
         assert (query.query_id, query.dispatch_id, query.options) == ("1.1", 1, ("allow", "reject"))
         write_reply(

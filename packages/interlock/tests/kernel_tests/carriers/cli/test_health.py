@@ -44,7 +44,7 @@ CALM: dict[str, Any] = {
         (
             "waiting-for-permission",
             {"permission": ""},
-            "it asks for permission: for what, it does not say",
+            "it asks for permission: no details given",
         ),
         (
             "rate-limited",
@@ -54,7 +54,7 @@ CALM: dict[str, Any] = {
         (
             "rate-limited",
             {"limited": True},
-            "its account is rate-limited, until when it does not say",
+            "its account is rate-limited, with no known end",
         ),
         ("working", {"limited": True, "resets_in": -3.0}, "its rate limit ended 3 s ago"),
         ("working", {"slept": 3600.0}, "the machine slept for 3600 s meanwhile"),
@@ -73,7 +73,7 @@ def test_facts_that_disagree_are_all_told() -> None:
         **{**CALM, "limited": True, "permission": "rm", "cpu_share": 0.9, "children": 3}
     )
     assert assess_health(facts).reasons == (
-        "its account is rate-limited, until when it does not say",
+        "its account is rate-limited, with no known end",
         "it asks for permission: rm",
         "its last byte came 5 s ago",
         "it uses 90% of a core",
