@@ -70,15 +70,6 @@ READ = {
 }
 
 
-WATCHED = {
-    "cpu_percent": ("100 agents that say a line a second: CPU, of one core", " %"),
-    "asked_percent": ("the same, each asked once a second how it stands", " %"),
-    "end_s": ("all of them ended at once, and nobody left", " s"),
-    "parse_mb_s": ("200 MB of JSON lines, cut and decoded in memory", " MB/s"),
-    "pipe_mb_s": ("the same, printed by an agent", " MB/s"),
-}
-
-
 def cell(found: Spread | None, unit: str = "") -> str:
     """The median, and the range behind it when there is one."""
     if found is None:
@@ -160,14 +151,6 @@ def reading_table(results: Results) -> str:
         for name, words in READ.items()
     ]
     return table(["message", "MB/s"], rows)
-
-
-def supervision_table(results: Results) -> str:
-    rows = [
-        [words, cell(results.spread("interlock", "supervision", metric), unit)]
-        for metric, (words, unit) in WATCHED.items()
-    ]
-    return table(["", "measured"], rows)
 
 
 def target_table(results: Results, targets: Sequence[Target] = TARGETS) -> str:
@@ -280,7 +263,6 @@ def analysis_page(results: Results, about: dict[str, str]) -> str:
         machine=bullets(f"{name}: {fact}" for name, fact in about.items()),
         targets=target_table(results, ANALYSIS_TARGETS),
         history=history_table(results),
-        supervision=supervision_table(results),
         consoles=table(
             ["console log", "MB for each second of CPU"],
             [[name, cell(results.spread("interlock", "console", name))] for name in SHAPES],

@@ -12,8 +12,8 @@ def render_guards_page() -> str:
     )
     return (
         "# The guards of root-cause analysis\n\n"
-        "Made by `make docs` from `rca/prompt_data/instructions.toml`. A guard stands in the\n"
-        "prompts of its families, marked with its number, whenever its condition holds.\n\n"
+        "Made by `make docs` from `interlock_rca/prompt_data/instructions.toml`. The prompts of a\n"
+        "guard's families contain it, marked with its number, whenever its condition holds.\n\n"
         "| guard | name | families | when | sentence |\n|---|---|---|---|---|\n"
         + "\n".join(lines)
         + "\n"

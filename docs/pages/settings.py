@@ -1,7 +1,9 @@
 """The reference page of interlock.toml, from the records that read it."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import groupby
+from operator import itemgetter
 from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -18,9 +20,7 @@ Made by `make docs` from the records that read the file.
 
 `interlock.toml` lies in the project's folder; everything in it is optional. Environment variables
 (`INTERLOCK_DB`, `INTERLOCK_PARALLEL`) override it, and flags override both. An unknown key is an
-error, so a typo is never silently ignored. Durations are written `90s`, `10m`, `2h` or `7d`.
-
-Packages that [extend Interlock](../extend.md) may read tables of their own.
+error. Durations are written `90s`, `10m`, `2h` or `7d`. [Packages](../extend.md) may bring tables.
 """
 _NOT_SETTINGS = ("file", "written")
 _WORDS = {str: "string", int: "integer", float: "number", bool: "boolean"}
@@ -35,7 +35,7 @@ def render_settings_page() -> str:
     for kind in kinds:
         for name, row, struct in _read_fields(kind):
             if struct is None:
-                parts.append(row)
+                parts.append(_join_row([name], row))
             else:
                 tables.append((name, struct))
     tables.append(("agent.NAME", (ModelSettings, "`[{0}]` for a model endpoint")))
@@ -50,33 +50,36 @@ def _render_table(name: str, struct: type[msgspec.Struct], head: str) -> Iterato
     yield " ".join((struct.__doc__ or "").split())
     yield ""
     yield from ("| key | type | default | |", "|---|---|---|---|")
-    inner = []
-    for field, row, nested in _read_fields(struct):
-        if nested is None:
-            yield row
-        else:
-            inner.append((f"{name}.{field}", nested))
+    fields = list(_read_fields(struct))
+    inner = [(f"{name}.{field}", nested) for field, _, nested in fields if nested is not None]
+    rows = [(field, row) for field, row, nested in fields if nested is None]
+    for row, alike in groupby(rows, key=itemgetter(1)):
+        yield _join_row((field for field, _ in alike), row)
     for field, nested in inner:
         yield ""
         yield from _render_table(field, *nested)
 
 
+def _join_row(names: Iterable[str], row: str) -> str:
+    return f"| {', '.join(f'`{name}`' for name in names)} | {row}"
+
+
 def _read_fields(
     kind: type[msgspec.Struct],
 ) -> Iterator[tuple[str, str, tuple[type[msgspec.Struct], str] | None]]:
-    """Each key with its row; for a key that is a table, also the record of it and its heading."""
+    """Yield each key with the rest of its row; for a table, also its record and its heading."""
     hints, texts = get_type_hints(kind), describe_fields(kind)
     for field in msgspec.structs.fields(kind):
         if field.name in _NOT_SETTINGS:
             continue
         kind_text, about = render_type(hints[field.name]), texts[field.name][1]
         default = "" if field.required else _render_default(field)
-        row = f"| `{field.name}` | {escape_cell(kind_text)} | {default} | {escape_cell(about)} |"
+        row = f"{escape_cell(kind_text)} | {default} | {escape_cell(about)} |"
         yield field.name, row, _find_table(hints[field.name])
 
 
 def render_type(hint: Any) -> str:
-    """A type in TOML's words."""
+    """Return a type in TOML's words."""
     origin, parts = get_origin(hint), [part for part in get_args(hint) if part is not type(None)]
     if origin is Literal:
         return ", ".join(f"`{json.dumps(part)}`" for part in parts)

@@ -29,14 +29,13 @@ KERNEL_TESTS = ROOT / "packages" / "interlock" / "tests" / "kernel_tests"
 DELIVERY_TESTS = ROOT / "packages" / "interlock-delivery" / "tests" / "delivery_tests"
 NOT_RUN = {
     "SOURCE...": "a placeholder, not a command",
-    "calibrate --scenario web-shop": "takes minutes; tests/calibrate has it",
-    "--dispatch mcp": "waits for workers; tests/agents/pull has it",
-    "--dispatch file": "waits for watchers; tests/agents/files has it",
-    "--dispatch batch-file": "waits for watchers; tests/agents/files has it",
+    "calibrate --scenario web-shop": "takes minutes; the package of calibrations tries it",
+    "--dispatch file": "waits for watchers; the kernel's tests have it",
+    "--dispatch batch-file": "waits for watchers; the kernel's tests have it",
     "--scenario mine.json": "waits for watchers",
     "respond --agent": "waits for signals; check-a-watcher tries it with conform",
-    "push --send": "needs a ReportPortal; tests/rca has one",
-    "push  ": "needs a ReportPortal; tests/rca has one",
+    "push --send": "needs a ReportPortal; the tests of rca have one",
+    "push  ": "needs a ReportPortal; the tests of rca have one",
     "make test >": "runs a project's own tests",
 }
 """What is not run here, by a part of the command, and why."""

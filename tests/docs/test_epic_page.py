@@ -12,9 +12,8 @@ from tests.world.places import ROOT
 PAGE = (ROOT / "docs" / "howto" / "run-an-epic.md").read_text()
 
 
-def test_every_outcome_is_in_the_page_and_in_the_help_with_its_code() -> None:
-    for name, code, means in list_exit_codes():
-        assert f"| {code} | `{name}` | {means.partition(';')[0]}" in PAGE
+def test_every_outcome_is_in_the_help_with_its_code() -> None:
+    for _, code, _ in list_exit_codes():
         assert f" {code} " in f" {_CODES.replace('.', ' ').replace(',', ' ')} "
     codes = [each.exit_code for each in OUTCOMES.values()]
     assert len({*codes, LOCKED_EXIT}) == len(codes) + 1, "each outcome has a code of its own"
