@@ -25,8 +25,7 @@ from interlock_history.verdicts import (
 )
 from interlock_rca.knowledge.overview import FailedTest, list_failures_of_test
 from interlock_rca.test_names import join_names
-from interlock_web.api.routes import reading
-from interlock_web.app import Window
+from interlock_web.extend import Window, reading
 
 _MOST_TESTS: Final = 300
 _MOST_RESULTS: Final = 30
