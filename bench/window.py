@@ -45,13 +45,15 @@ PAGE: Final = Path(__file__).parents[1] / "docs" / "benchmarks-window.md"
 CHROMIUM: Final = shutil.which("chromium") or shutil.which("google-chrome")
 _WATCH: Final = """
 window.painted = [];
-new MutationObserver((found) => {
-  const times = found.filter((each) => each.target.closest("[data-run-changed]"));
-  if (!times.length) return;
-  const changed = Math.max(...times.map((each) => Number(each.target.dataset.age)));
+let last = 0;
+new MutationObserver(() => {
+  const times = [...document.querySelectorAll("[data-run-changed] time")];
+  const changed = Math.max(0, ...times.map((each) => Number(each.dataset.age)));
+  if (changed === last) return;
+  last = changed;
   // The frame that shows it is painted before the task after its callbacks runs.
   requestAnimationFrame(() => setTimeout(() => window.painted.push([changed, Date.now() / 1000])));
-}).observe(document, { subtree: true, attributeFilter: ["data-age"] });
+}).observe(document, { subtree: true, childList: true });
 """
 
 

@@ -18,9 +18,7 @@ from litestar import Response, get
 from interlock.api.project import Project
 from interlock.system.errors import InterlockError, NotFoundError
 from interlock_calibrate.benchmark import AnyBenchmark, find_benchmarks
-from interlock_web.api.routes import reading
-from interlock_web.app import NavLink, Section, Window
-from interlock_web.documents import send_document
+from interlock_web.extend import NavLink, Section, Window, reading, send_document
 
 if TYPE_CHECKING:
     from interlock_calibrate.compare import Comparison

@@ -18,9 +18,7 @@ from interlock.journal.database import open_reader
 from interlock.journal.runs import find_run
 from interlock.runtime.settings import RunConfig
 from interlock.system.errors import NotFoundError
-from interlock_web.api.routes import reading
-from interlock_web.app import NavLink, Section, Window
-from interlock_web.documents import send_document
+from interlock_web.extend import NavLink, Section, Window, reading, send_document
 
 if TYPE_CHECKING:
     from interlock_delivery.checks.claims import ClaimComparison

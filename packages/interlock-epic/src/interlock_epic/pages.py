@@ -13,8 +13,7 @@ from interlock_epic.checkpoints.place import find_state_folder
 from interlock_epic.checkpoints.record import Checkpoint, UnreadableCheckpoint
 from interlock_epic.checkpoints.store import Checkpoints
 from interlock_epic.report import describe_newest_run
-from interlock_web.api.routes import reading
-from interlock_web.app import NavLink, Section, Window
+from interlock_web.extend import NavLink, Section, Window, reading
 
 
 class EpicView(msgspec.Struct, frozen=True):

@@ -26,8 +26,7 @@ from interlock_history.verdicts import (
 )
 from interlock_rca.knowledge.overview import FailedTest, list_failures_of_test
 from interlock_rca.test_names import join_names, link_history
-from interlock_web.api.routes import reading
-from interlock_web.app import NavLink, Section, Window
+from interlock_web.extend import NavLink, Section, Window, reading
 
 _MOST_TESTS: Final = 300
 _MOST_RESULTS: Final = 30

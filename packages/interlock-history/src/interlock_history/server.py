@@ -14,7 +14,7 @@ from interlock.system.errors import NotFoundError
 from interlock.system.http import BYTES
 from interlock_history.settings import read_history_settings
 from interlock_history.store import BlobKind, FolderStore, HistoryStore, open_store
-from interlock_web.api.routes import reading, writing
+from interlock_web.extend import reading, writing
 
 _KINDS: Final = ("results", "names")
 _Kind = Annotated[str, Parameter(description="results or names.", max_length=20)]

@@ -32,10 +32,8 @@ from interlock_rca.records import Evidence, Suspect
 from interlock_rca.report.words import explain_defect
 from interlock_rca.source_page import show_log, show_source
 from interlock_rca.test_names import join_names, link_history
-from interlock_rca.uploads import BODY_LIMITS, HANDLERS, UploadRuns, UploadStore
-from interlock_web.api.routes import reading
-from interlock_web.app import NavLink, Section, Window
-from interlock_web.documents import send_document
+from interlock_rca.uploads import HANDLERS, UploadRuns, UploadStore
+from interlock_web.extend import NavLink, Section, Window, reading, send_document
 
 _PATIENCE: Final = 0.3
 """Seconds for which a reader waits before a page says that the report is being written."""
@@ -348,6 +346,5 @@ SECTION: Final = Section(
     PackageLoader("interlock_rca", "templates"),
     api=(*HANDLERS, list_causes, find_cause),
     background=_open,
-    body_limits=BODY_LIMITS,
     rank=10,
 )

@@ -30,7 +30,7 @@ from interlock_rca.records import Launch
 from interlock_rca.sources.git.evidence_refs import EvidencePointer, parse_reference
 from interlock_rca.sources.git.repository import Repository
 from interlock_rca.workspace import CheckoutSet
-from interlock_web.app import Window
+from interlock_web.extend import Window
 
 _MOST_SHOWN: Final = 1_000_000
 _AROUND: Final = 200

@@ -30,9 +30,7 @@ from interlock.system.errors import InterlockError, NotFoundError, StoreError
 from interlock.system.files import make_private_folder, read_file, write_file
 from interlock.system.secrets import mask_secrets
 from interlock.system.text import format_line
-from interlock_web.api.app import API_PATH
-from interlock_web.api.routes import Problem, reading, writing
-from interlock_web.callers import find_caller
+from interlock_web.extend import Problem, find_caller, reading, writing
 
 if TYPE_CHECKING:
     from interlock.runtime.session import RunSession
@@ -345,6 +343,7 @@ _KINDS: Final = (
     scopes=("upload",),
     status=201,
     content=_KINDS,
+    request_max_body_size=MAX_UPLOAD,
     responses={200: ResponseSpec(UploadRecord, description="It was sent before.")},
 )
 async def take_upload(
@@ -404,4 +403,3 @@ def _describe(request: Request[Any, Any, Any], upload: Upload) -> UploadRecord:
 
 
 HANDLERS: Final = (take_upload, list_uploads, show_upload)
-BODY_LIMITS: Final = {API_PATH + _PATH: MAX_UPLOAD}

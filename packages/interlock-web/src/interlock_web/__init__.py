@@ -1,1 +1,1 @@
-"""The web server: applications at their paths, behind one access guard. MCP workers are one."""
+"""The web server: pages for people, an HTTP API for programs, MCP for agents."""

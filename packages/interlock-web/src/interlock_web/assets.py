@@ -9,6 +9,7 @@ import msgspec
 from litestar import Request, Response, get
 from litestar.exceptions import NotFoundException
 
+from interlock_web.access import OPEN
 from interlock_web.callers import ANY
 
 PATH: Final = "/static/"
@@ -36,7 +37,7 @@ class Assets:
         return self._files.get(name)
 
     def find_url(self, name: str) -> str:
-        """Its address, which changes with its content."""
+        """Return the address of an asset, which changes with its content."""
         return f"{PATH}{name}?v={self._files[name].tag}"
 
 
@@ -50,9 +51,9 @@ def load_assets() -> Assets:
     return Assets(found)
 
 
-@get("/static/{name:str}", sync_to_thread=False, opt={"scopes": (ANY,)})
+@get("/static/{name:str}", sync_to_thread=False, opt={OPEN: True, "scopes": (ANY,)})
 def send_asset(request: Request[Any, Any, Any], window: Any, name: str) -> Response[bytes]:
-    """An asset, or word that the browser has it already."""
+    """Send an asset, or 304 if the browser has it already."""
     asset = window.assets.find(name)
     if asset is None:
         raise NotFoundException

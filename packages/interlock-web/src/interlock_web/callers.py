@@ -1,4 +1,4 @@
-"""Who asks over HTTP, and what they may do: the server's own token, tokens with scopes, or nobody.
+"""Callers over HTTP and their scopes: the server's own token, tokens with scopes, or nobody.
 
 The server's own token, and a server that only this machine reaches and that asks for none, open
 everything. A token made with `interlock token` opens what its scopes say; the database is asked
@@ -17,16 +17,16 @@ from interlock.api.project import Project
 from interlock.api.tokens import SCOPES, check_token
 
 CALLER_KEY: Final = "interlock.caller"
-"""Where an application finds, in the scope of each request, who asks."""
+"""The key of a request's scope that holds the caller."""
 ANY: Final = "any"
-"""For handlers that every caller may use, whatever their scopes."""
+"""The scope of handlers that every caller may use."""
 
 
 class Caller(msgspec.Struct, frozen=True):
-    """Who asks."""
+    """The sender of a request."""
 
     name: str = ""
-    """The name of their token; empty if it is the server's own, or none is needed."""
+    """The name of the token; empty for the server's own, or where none is needed."""
     scopes: tuple[str, ...] = SCOPES
 
 
@@ -40,19 +40,19 @@ class TokenChecker:
         self._project = project
 
     async def find_caller(self, secret: str) -> Caller | None:
-        """Whose secret this is; None if it opens nothing."""
+        """Return the owner of a secret; None if it opens nothing."""
         found = await asyncio.to_thread(check_token, self._project, secret)
         return Caller(found.name, found.scopes) if found else None
 
 
 def find_caller(connection: ASGIConnection[Any, Any, Any, Any]) -> Caller:
-    """Who sent this request."""
+    """Return the sender of a request."""
     found = connection.scope.get(CALLER_KEY, EVERYBODY)
     return found if isinstance(found, Caller) else EVERYBODY
 
 
 def explain_missing_scope(caller: Caller, *allowed: str) -> str:
-    """Why a caller may not do this; empty if they may."""
+    """Return why a caller may not do this; empty if they may."""
     if ANY in allowed or set(allowed) & set(caller.scopes):
         return ""
     needed = " or ".join(allowed)
@@ -64,8 +64,8 @@ def explain_missing_scope(caller: Caller, *allowed: str) -> str:
 def require_scope(
     connection: ASGIConnection[Any, Any, Any, Any], handler: BaseRouteHandler
 ) -> None:
-    """A guard for handlers. One says what it needs with `opt={"scopes": ("upload",)}`; else
-    reading needs `read`, and writing needs `answer`."""
+    """Guard handlers by scope: that of `opt={"scopes": ("upload",)}`; else `read` for reading and
+    `answer` for writing."""
     reads = connection.scope.get("method") in ("GET", "HEAD")
     allowed = handler.opt.get("scopes") or (("read",) if reads else ("answer",))
     if problem := explain_missing_scope(find_caller(connection), *allowed):

@@ -1,4 +1,4 @@
-"""What an application tells of its cases, on pages. One that fails costs nobody their page."""
+"""Ask applications about their cases for pages. A page is shown even if an application fails."""
 
 import traceback
 from collections.abc import Collection, Mapping
@@ -8,7 +8,7 @@ from interlock.api.records import Connection, RunRecord
 
 
 def show_overview(connection: Connection, run_id: int, case_no: int | None) -> CaseOverview | None:
-    """What a person should know about a case; None if its application tells nothing, or fails."""
+    """Return the overview of a case; None if its application has none, or fails."""
     if case_no is None:
         return None
     try:
@@ -21,7 +21,7 @@ def show_overview(connection: Connection, run_id: int, case_no: int | None) -> C
 def show_names(
     connection: Connection, run: RunRecord, case_nos: Collection[int]
 ) -> Mapping[int, str]:
-    """What cases are about; of none, if their application fails."""
+    """Return what each case is about; nothing if their application fails."""
     try:
         return name_cases(connection, run, case_nos)
     except Exception as error:  # whatever a foreign application raises

@@ -1,11 +1,13 @@
 """A circuit as a layered list: every step once, below the steps that lead to it."""
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from math import inf
 from typing import Literal
 
 import msgspec
 
+from interlock.api.browse import PlaceCount
 from interlock.engine.circuit import AGAIN, ANY, BACK, Circuit, Rule
 
 PlaceKind = Literal["step", "gate", "writes", "healthy", "unhealthy"]
@@ -35,6 +37,16 @@ class CircuitMap(msgspec.Struct, frozen=True):
 
     layers: tuple[tuple[Place, ...], ...]
     notes: tuple[str, ...]
+
+
+def count_by_place(places: Iterable[PlaceCount]) -> Mapping[str, Counter[str]]:
+    """Count the cases at each step or end: `there`, `asked` among them, and `stuck`."""
+    found: dict[str, Counter[str]] = {}
+    for each in places:
+        counts = found.setdefault(each.end or each.step, Counter())
+        counts["stuck" if each.status == "stuck" else "there"] += each.cases
+        counts["asked"] += each.asked
+    return found
 
 
 def map_circuit(circuit: Circuit) -> CircuitMap:

@@ -1,8 +1,8 @@
 """Reports that features write as one HTML file, shown in the window as they are.
 
 Such a page brings its own policy, which names its style and its script by their hashes and forbids
-all else. The server repeats it as a header, and puts the page into a sandbox: whatever was in a log
-cannot act in the name of who reads it.
+all else. The server repeats it as a header and puts the page into a sandbox: script that was in a
+log cannot act in the reader's name.
 """
 
 import re
@@ -17,7 +17,7 @@ _HEAD: Final = 4_000
 
 
 def send_document(html: str | bytes) -> Response[bytes]:
-    """The page; ValueError if it has no policy of its own."""
+    """Return the document as a response; ValueError if it has no policy of its own."""
     raw = html.encode() if isinstance(html, str) else html
     found = _POLICY.search(raw[:_HEAD].decode("utf-8", "replace"))
     if found is None:

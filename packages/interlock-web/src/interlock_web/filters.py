@@ -1,4 +1,4 @@
-"""How pages write numbers, times, names and states. Texts from outside stay texts."""
+"""Write numbers, times, names and states for pages. Texts from outside stay texts."""
 
 import re
 import time
@@ -51,7 +51,7 @@ _CASE_TONES: Final = {**_TONES, "human": "wait", "asked": "active"}
 
 
 def write_name(text: str, limit: int = _LONGEST_NAME) -> Markup:
-    """A name from outside: in a direction of its own, one line, the whole of it as its title."""
+    """Write a name from outside on one line, isolated from the direction of the text around it."""
     clean = " ".join(clean_text(text).split()) or "(no name)"
     if len(clean) <= limit:
         return Markup("<bdi>{}</bdi>").format(clean)
@@ -61,7 +61,7 @@ def write_name(text: str, limit: int = _LONGEST_NAME) -> Markup:
 
 
 def write_time(at: float | None) -> Markup:
-    """A moment: when, to the second, in the server's time; scripts may write it anew."""
+    """Write a moment in the server's time, to the second."""
     if not at:
         return _NOTHING
     return Markup('<time datetime="{}" title="{}">{}</time>').format(
@@ -70,7 +70,7 @@ def write_time(at: float | None) -> Markup:
 
 
 def write_age(at: float | None, now: float) -> Markup:
-    """How long ago a moment was; scripts keep it going."""
+    """Write how long ago a moment was; the script keeps it going."""
     if not at:
         return _NOTHING
     return Markup('<time datetime="{}" title="{}" data-age="{}">{}</time>').format(
@@ -79,26 +79,26 @@ def write_age(at: float | None, now: float) -> Markup:
 
 
 def format_money(amount: float) -> str:
-    """Dollars, with cents; smaller amounts with more digits."""
+    """Write dollars with cents, and smaller amounts with more digits."""
     if not amount:
         return "$0"
     return f"${amount:,.2f}" if amount >= 0.01 else f"${amount:.4f}"
 
 
 def format_count(number: int) -> str:
-    """Large numbers as people say them: 12,345 up to a hundred thousand, then 1.2 M."""
+    """Write 12,345 up to a hundred thousand, and larger numbers as 1.2 M."""
     if number < 100_000:
         return f"{number:,}"
     return f"{number / 1e6:.1f} M" if number >= 1_000_000 else f"{number / 1e3:.0f} k"
 
 
 def find_tone(word: str, default: str = "quiet") -> str:
-    """Which colour a state has. Its word always stands beside it."""
+    """Return the colour of a state. Its word always stands beside it."""
     return _TONES.get(word, default)
 
 
 def find_case_tone(line: CaseLine) -> str:
-    """The colour of how a case stands."""
+    """Return the colour of a case's state."""
     if line.row.status == "stuck":
         return "bad"
     if line.row.status == "ended":
@@ -113,19 +113,19 @@ def write_badge(word: str, tone: str = "", label: str = "") -> Markup:
 
 
 def find_address(url: str) -> str:
-    """Where a link may lead: to the web, or to one of our own pages; empty if nowhere."""
+    """Return a link to the web or to one of our own pages; empty if it leads elsewhere."""
     is_own = url.startswith("/") and url[1:2] not in ("/", "\\") and url.isprintable()
     return url if is_own else safe_link(url)
 
 
 def write_json(value: Any) -> str:
-    """A value as people can read it."""
+    """Write a value as indented JSON."""
     return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
 
 
 def write_text(text: str, limit: int = _LONGEST_TEXT) -> Markup:
-    """Text from outside, line for line, and how much of it was left out. What looks like a web
-    address is a link that says where it leads."""
+    """Write text from outside line by line, and how much of it was left out. A web address becomes
+    a link that shows where it leads."""
     clean, shown, end = clean_text(text[:limit]), Markup(""), 0
     for found in _ADDRESS.finditer(clean):
         if address := safe_link(found[0]):

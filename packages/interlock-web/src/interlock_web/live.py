@@ -1,26 +1,24 @@
 """Live pages: one reader of the journal for all, a bounded queue for each browser.
 
-A thread looks at the database many times a second, as long as somebody watches, and hands what
-changed to every stream: the same bytes, encoded once. After each look it rests in proportion to
-what that took, so that it never takes more than a small part of a core. A browser that cannot keep
-up is cut off; it comes back by itself, says how far it had come, and reads anew what it shows.
+A thread looks at the database many times a second, as long as somebody watches, and every stream
+gets the same message: which runs changed, and how many questions wait. Pages then fetch what they
+show. After each look the thread rests in proportion to what that took, so that it never takes more
+than a small part of a core. A browser that cannot keep up is cut off; it connects anew and reads
+its page again.
 """
 
 import asyncio
 import threading
 import time
 import traceback
-from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
 import msgspec
 
-from interlock.api.browse import CaseLine, PlaceCount
 from interlock.api.changes import ChangeReader, Changes
 from interlock.api.records import DatabaseAddress
-from interlock_web.filters import find_case_tone, find_tone, format_money
 
 MAX_STREAMS: Final = 400
 _POLL: Final = 0.04
@@ -37,7 +35,7 @@ _HEARTBEAT: Final = 15.0
 
 
 class LiveFeed:
-    """Tells every browser what changes. `run` lasts as long as the server."""
+    """Tells every browser which runs change. `run` lasts as long as the server."""
 
     def __init__(self, db: DatabaseAddress) -> None:
         self._db = db
@@ -49,7 +47,7 @@ class LiveFeed:
 
     @property
     def position(self) -> str:
-        """How far the journal was read for the streams; empty if nobody watches."""
+        """The position up to which streams were told of changes; empty if nobody watches."""
         return self._position if self._queues else ""
 
     @asynccontextmanager
@@ -67,7 +65,7 @@ class LiveFeed:
             await asyncio.to_thread(thread.join)
 
     async def stream(self, last_seen: str) -> AsyncIterator[bytes]:
-        """What one browser gets; `last_seen` is how far it had come before."""
+        """Yield the messages of one browser; `last_seen` is the position that it had come to."""
         if len(self._queues) >= MAX_STREAMS or self._stopped.is_set():
             yield b"retry: 30000\n\n"
             return
@@ -76,7 +74,7 @@ class LiveFeed:
         self._wanted.set()
         try:
             missed = bool(last_seen) and last_seen != self._position
-            hello = {"fresh": missed, "problem": self._problem, "runs": []}
+            hello = {"fresh": missed, "problem": self._problem, "runs": {}}
             yield b"retry: 2000\n\n" + _encode(self._position, hello)
             while True:
                 try:
@@ -93,7 +91,7 @@ class LiveFeed:
                 self._wanted.clear()
 
     def _look(self, loop: asyncio.AbstractEventLoop) -> None:
-        """In a thread of its own: the database is read, and handed to the loop."""
+        """Read the database in a thread, and hand changes to the loop."""
         reader = ChangeReader(self._db)
         sent = 0.0
         while not self._stopped.is_set():
@@ -112,16 +110,17 @@ class LiveFeed:
                     traceback.print_exception(error)
                     changes = Changes("", problem=_UNREADABLE)
             if changes is not None:
-                message = encode_changes(changes)
-                loop.call_soon_threadsafe(self._tell, changes.position, changes.problem, message)
+                loop.call_soon_threadsafe(self._tell, changes)
                 sent = time.monotonic()
             now = time.monotonic()
             due = max(now + _POLL, sent + _MIN_GAP if changes else 0.0, now + rest)
             self._stopped.wait(due - now)
         reader.close()
 
-    def _tell(self, position: str, problem: str, message: bytes) -> None:
-        self._position, self._problem = position, problem
+    def _tell(self, changes: Changes) -> None:
+        self._position, self._problem = changes.position, changes.problem
+        data = msgspec.structs.asdict(changes)
+        message = _encode(data.pop("position"), data)
         for queue in [*self._queues]:
             try:
                 queue.put_nowait(message)
@@ -129,65 +128,13 @@ class LiveFeed:
                 self._cut_off(queue)
 
     def _cut_off(self, queue: "asyncio.Queue[bytes | None]") -> None:
-        """The stream ends; what it had not sent is dropped, and the browser reads anew."""
+        """End a stream and drop what it had not sent: the browser reads its page again."""
         self._queues.discard(queue)
         while not queue.empty():
             queue.get_nowait()
         queue.put_nowait(None)
 
 
-def encode_changes(changes: Changes) -> bytes:
-    """One message of a stream."""
-    runs = [
-        {
-            "run": each.run_id,
-            "circuit": each.circuit,
-            "changed": each.changed_at,
-            "status": each.status,
-            "tone": find_tone(each.status),
-            "ends": each.ends,
-            "cost": format_money(each.cost.money),
-            "tokens": each.cost.tokens,
-            "places": count_by_place(each.places),
-            "cases": [encode_line(line) for line in each.cases],
-            "many": each.many,
-        }
-        for each in changes.runs
-    ]
-    data: dict[str, Any] = {"waiting": changes.waiting, "fresh": changes.fresh, "runs": runs}
-    data["problem"] = changes.problem
-    return _encode(changes.position, data)
-
-
-def encode_line(line: CaseLine) -> dict[str, Any]:
-    """A case, as the script fills it into its row."""
-    row = line.row
-    return {
-        "no": row.case_no,
-        "step": row.step,
-        "attempt": row.attempt,
-        "agent": line.agent,
-        "word": line.word,
-        "tone": find_case_tone(line),
-        "reason": line.reason,
-        "since": row.since or row.moved_at,
-        "cost": format_money(row.money),
-    }
-
-
-def count_by_place(places: Iterable[PlaceCount]) -> Mapping[str, list[int]]:
-    """Open cases at each step, those asked among them, those stuck; cases at each end."""
-    found: dict[str, Counter[str]] = {}
-    for each in places:
-        name = each.end or each.step
-        kind = "stuck" if each.status == "stuck" else "there"
-        counts = found.setdefault(name, Counter())
-        counts[kind] += each.cases
-        counts["asked"] += each.asked
-    return {
-        name: [counts["there"], counts["asked"], counts["stuck"]] for name, counts in found.items()
-    }
-
-
 def _encode(position: str, data: Mapping[str, Any]) -> bytes:
+    """Return one message of a stream."""
     return b"id: %s\ndata: %s\n\n" % (position.encode(), msgspec.json.encode(data))

@@ -40,20 +40,18 @@ class Section(msgspec.Struct, frozen=True):
     links: tuple[NavLink, ...]
     handlers: tuple[ControllerRouterHandler, ...]
     templates: BaseLoader | None = None
-    """Where its templates are found, as `NAME/…`: NAME is that of the entry point."""
+    """The loader of its templates, which are named `NAME/…` after the entry point."""
     api: tuple[ControllerRouterHandler, ...] = ()
-    """What it adds to the HTTP API, below /api/v1."""
+    """Its handlers of the HTTP API, below /api/v1."""
     background: Background | None = None
-    """What works while the server is open; handlers of its `api` find it in the application's state
-    under the name of the entry point."""
-    body_limits: Mapping[str, int] = {}
-    """Paths that take larger bodies than others."""
+    """Opened with the server and closed with it; its handlers find the result in the application's
+    state under the name of the entry point."""
     rank: int = 100
-    """Where its links stand in the navigation: lower ones come first."""
+    """The place of its links in the navigation: lower ranks come first."""
 
 
 def find_sections() -> tuple[dict[str, Section], dict[str, str]]:
-    """The sections of installed packages, ours first, and why some cannot be used."""
+    """Return the sections of installed packages, ours first, and why others cannot be used."""
     found: dict[str, Section] = {}
     left_out: dict[str, str] = {}
     for entry in sorted(metadata.entry_points(group=GROUP), key=_rank_entry):
@@ -73,15 +71,12 @@ def _rank_entry(entry: metadata.EntryPoint) -> tuple[bool, str]:
 
 
 def _check_section(made: object) -> Section:
-    """It as it is, if its parts are what they should be: they are shown on every page."""
+    """Return the section; TypeError if its links, which every page shows, are malformed."""
     if not isinstance(made, Section):
-        raise TypeError("it is no interlock_web Section")
+        raise TypeError("it is not a Section of interlock_web.extend")
     for link in made.links:
         if not isinstance(link, NavLink) or not link.path.startswith("/"):
-            raise TypeError(f"{link!r} is no NavLink whose path begins with /")
-    for path, limit in made.body_limits.items():
-        if not isinstance(path, str) or not isinstance(limit, int):
-            raise TypeError("body_limits are numbers by path")
+            raise TypeError(f"{link!r} is not a NavLink whose path begins with /")
     return made
 
 
@@ -90,8 +85,8 @@ def leave_out_rejected(
     left_out: dict[str, str],
     build: Callable[[Mapping[str, Section]], T],
 ) -> T:
-    """What `build` makes of the sections, without those that it cannot take. These are added to
-    `left_out`. Only after a failure is each tried for itself."""
+    """Return what `build` makes of the sections, without those that make it fail; these are added
+    to `left_out`."""
     try:
         return build(sections)
     except Exception:  # a path that is taken, a handler without types: whatever a server raises

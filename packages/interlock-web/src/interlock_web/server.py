@@ -1,64 +1,44 @@
-"""The HTTP server: applications mounted at their paths, served on a socket until a signal comes.
+"""The server's process: one application under uvicorn, until a signal comes.
 
-`WebServer` opens its mounted applications, routes requests to them, and lets what is under way
-finish before it closes them. `serve_until_signal` runs it under uvicorn behind the access guard;
-SIGINT and SIGTERM are handled here, so that the applications close before the connections do.
+SIGINT and SIGTERM are handled here, so that the application closes before its connections do, and
+what is under way has time to finish.
 """
 
 import asyncio
 import os
 import signal
 import socket
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, contextmanager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AsyncExitStack, contextmanager, suppress
 from typing import Any, Final
 
-import msgspec
 import uvicorn
+from litestar import Litestar
+from litestar.types import Message, Receive, Scope, Send
 
 from interlock.system.errors import SourceError
-from interlock_web.access import (
-    AccessGuard,
-    AccessRules,
-    App,
-    HttpRefusal,
-    Message,
-    Receive,
-    Send,
-    send_refusal,
-)
-from interlock_web.callers import CALLER_KEY, EVERYBODY, explain_missing_scope
-from interlock_web.connection import Connection
 
-HEALTH_PATH: Final = "/healthz"
-CLOSING: Final = HttpRefusal(503, "this server is closing")
 CLOSE_GRACE: Final = 2.0
 """Seconds that requests under way have to finish when the server closes."""
+_CLOSING: Final = b'{"error":"this server is closing"}'
+_MAX_CONCURRENT: Final = 1024
+_SHUTDOWN_TIMEOUT: Final = 3
+_MAX_DRAINED: Final = 256 << 20
+_DRAIN_TIMEOUT: Final = 10.0
 
 
-class MountedApp(msgspec.Struct, frozen=True):
-    """An application at a path and below it; `lifespan` lasts as long as it is served."""
+class ClosingApp:
+    """An application whose requests can be ended. Use it as an async context."""
 
-    path: str
-    app: App
-    lifespan: Callable[[], AbstractAsyncContextManager[Any]] = nullcontext
-    scope: str = ""
-    """What a token must be good for to use it at all; empty if it sees to that itself."""
-
-
-class WebServer:
-    """Routes each request to its application. Use it as an async context."""
-
-    def __init__(self, apps: Sequence[MountedApp]) -> None:
-        self._apps = sorted(apps, key=lambda mounted: len(mounted.path), reverse=True)
-        self._lifespans = AsyncExitStack()
+    def __init__(self, app: Litestar) -> None:
+        self._app = app
+        self._lifespan = AsyncExitStack()
         self._requests: dict[asyncio.Task[None], bool] = {}
-        """Each with whether it may change something, and is waited for."""
+        """The requests under way; True if one may change something, and is waited for."""
         self._open = False
 
-    async def __aenter__(self) -> "WebServer":
-        for mounted in self._apps:
-            await self._lifespans.enter_async_context(mounted.lifespan())
+    async def __aenter__(self) -> "ClosingApp":
+        await self._lifespan.enter_async_context(self._app.lifespan())
         self._open = True
         return self
 
@@ -67,105 +47,90 @@ class WebServer:
         awaited = [task for task, waited_for in self._requests.items() if waited_for]
         if awaited:
             await asyncio.wait(awaited, timeout=CLOSE_GRACE)
-        await self._lifespans.aclose()
+        await self._lifespan.aclose()
         for task in self._requests:
             task.cancel()
 
-    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
-        path = scope["path"]
-        if path == HEALTH_PATH:
-            await _answer_health(scope, send, up=self._open)
+    async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
+        request = _Exchange(receive, send)
+        if not self._open:
+            await request.end_early()
             return
-        mounted = next((each for each in self._apps if _is_below(path, each.path)), None)
-        if mounted is None:
-            await send_refusal(HttpRefusal(404, "nothing is served at this path"), send)
-        elif not self._open:
-            await send_refusal(CLOSING, send)
-        elif mounted.scope and (
-            problem := explain_missing_scope(scope.get(CALLER_KEY, EVERYBODY), mounted.scope)
-        ):
-            await send_refusal(HttpRefusal(403, problem), send)
-        else:
-            await self._run_app(mounted.app, scope, receive, send)
-
-    async def _run_app(self, app: App, scope: Message, receive: Receive, send: Send) -> None:
-        """In a task of its own, so that it can be ended when the server closes."""
-        response = _Response(send)
-        task = asyncio.ensure_future(_await_app(app(scope, receive, response.send)))
-        self._requests[task] = scope["method"] != "GET"
+        # uvicorn leaves the body of an answer to HEAD out. Litestar's own answer to OPTIONS names
+        # the methods of one handler alone; its refusal of TRACE names all of a path.
+        method = {"HEAD": "GET", "OPTIONS": "TRACE"}.get(scope.get("method"), scope.get("method"))
+        task = asyncio.ensure_future(self._run(scope | {"method": method}, request))
+        self._requests[task] = method != "GET"
         try:
             await task
         except asyncio.CancelledError:
             task.cancel()
             if self._open:
                 raise
-            await response.end_early()
+            await request.end_early()
+        except Exception:
+            if not request.has_hung_up:  # nobody reads what is said of such a client
+                raise
         finally:
             del self._requests[task]
 
+    async def _run(self, scope: Scope, request: "_Exchange") -> None:
+        await self._app(scope, request.receive, request.send)
 
-class _Response:
-    """What was sent in reply to a request so far."""
 
-    def __init__(self, send: Send) -> None:
+class _Exchange:
+    """A request and what was sent in reply to it so far."""
+
+    def __init__(self, receive: Receive, send: Send) -> None:
+        self._receive = receive
         self._send = send
+        self._is_read = False
         self._has_begun = False
         self._is_complete = False
+        self.has_hung_up = False
+
+    async def receive(self) -> Any:
+        message = await self._receive()
+        self.has_hung_up = self.has_hung_up or message["type"] == "http.disconnect"
+        self._is_read = not message.get("more_body", False)
+        return message
 
     async def send(self, message: Message) -> None:
+        if message["type"] == "http.response.start" and message["status"] >= 400:
+            await self._drain()
         self._has_begun = True
         last = message["type"] == "http.response.body" and not message.get("more_body", False)
         self._is_complete = self._is_complete or last
         await self._send(message)
 
+    async def _drain(self) -> None:
+        """Read the rest of a refused request within bounds, and drop it: a connection that is
+        closed with bytes unread is reset, and the client would not read the refusal."""
+        drained = 0
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_DRAIN_TIMEOUT):
+                while not self._is_read and drained <= _MAX_DRAINED:
+                    drained += len((await self.receive()).get("body", b""))
+
     async def end_early(self) -> None:
         """Say that no more will come."""
         if not self._has_begun:
-            await send_refusal(CLOSING, self._send)
-        elif not self._is_complete:
-            await self._send({"type": "http.response.body", "body": b""})
-
-
-async def _await_app(work: Awaitable[None]) -> None:
-    await work
-
-
-async def _answer_health(scope: Message, send: Send, *, up: bool) -> None:
-    if scope["method"] not in ("GET", "HEAD"):
-        await send_refusal(
-            HttpRefusal(405, f"only GET and HEAD are allowed at {HEALTH_PATH}"), send
-        )
-        return
-    body = msgspec.json.encode({"status": "ok" if up else "closing"})
-    headers = [
-        (b"content-type", b"application/json"),
-        (b"content-length", str(len(body)).encode()),
-        (b"cache-control", b"no-store"),
-    ]
-    await send(
-        {"type": "http.response.start", "status": 200 if up else 503, "headers": headers},
-    )
-    await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else body})
-
-
-def _is_below(path: str, root: str) -> bool:
-    return path == root or path.startswith(f"{root.rstrip('/')}/")
-
-
-_MAX_CONCURRENT = 1024
-_SHUTDOWN_TIMEOUT = 3
+            headers = [(b"content-type", b"application/json"), (b"connection", b"close")]
+            start: Any = {"type": "http.response.start", "status": 503, "headers": headers}
+            await self._send(start)
+        if not self._is_complete:
+            body = b"" if self._has_begun else _CLOSING
+            await self._send({"type": "http.response.body", "body": body, "more_body": False})
 
 
 class _UvicornServer(uvicorn.Server):
-    """Signals are handled by us: the applications close before the connections do."""
-
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield
 
 
 def open_socket(host: str, port: int, flags: str = "--host and --port") -> socket.socket:
-    """A socket that listens; SourceError names the flags that choose another address."""
+    """Return a socket that listens; SourceError names the flags that choose another address."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         return socket.create_server((host, port), family=family, backlog=128)
@@ -177,18 +142,18 @@ def open_socket(host: str, port: int, flags: str = "--host and --port") -> socke
 
 
 def format_address(listening: socket.socket) -> str:
-    """The URL at which a client finds it."""
+    """Return the URL of a socket."""
     host, port = listening.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 async def serve_until_signal(
-    app: WebServer, rules: AccessRules, listening: socket.socket, ready: Callable[[], None]
+    app: Litestar, listening: socket.socket, ready: Callable[[], None]
 ) -> int:
-    """Serve until SIGINT or SIGTERM; which of them it was."""
+    """Serve until SIGINT or SIGTERM, and return its number."""
+    closing = ClosingApp(app)
     config = uvicorn.Config(
-        AccessGuard(app, rules),
-        http=Connection,
+        closing,
         lifespan="off",
         log_config=None,
         log_level="warning",
@@ -201,7 +166,7 @@ async def serve_until_signal(
     received: asyncio.Future[int] = asyncio.get_running_loop().create_future()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, _on_signal, received, number)
-    async with app:
+    async with closing:
         serving = asyncio.create_task(server.serve([listening]))
         ready()
         await asyncio.wait((serving, received), return_when=asyncio.FIRST_COMPLETED)

@@ -10,21 +10,23 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final
 
+from litestar import asgi
+from litestar.types import Receive, Scope, Send
+
 from interlock.carriers.pull.messages import MAX_LEASE, SESSION_HEADER
 from interlock.carriers.pull.tools import PullTools
-from interlock_web.access import MAX_BODY, Message, Receive, Send
-from interlock_web.server import MountedApp
 
 if TYPE_CHECKING:
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
 MCP_PATH: Final = "/mcp"
+MAX_BODY: Final = 4 << 20
 _MAX_SESSIONS: Final = 200
 
 
 class McpApplication:
-    """The SDK's application. The SDK takes as long to load as all the rest of the server, so that
-    it is loaded when the first client comes."""
+    """The SDK's application. It is loaded when the first client comes, because the SDK takes as
+    long to load as the rest of the server."""
 
     def __init__(self, tools: PullTools) -> None:
         self._tools = tools
@@ -43,16 +45,16 @@ class McpApplication:
             self._wanted.set()
             await serving
 
-    async def handle(self, scope: Message, receive: Receive, send: Send) -> None:
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         assert self._manager is not None  # noqa: S101 - it is open while requests come
         self._wanted.set()
         manager = await asyncio.shield(self._manager)
-        await manager.handle_request(scope, receive, send)
-        if scope["method"] == "DELETE" and (session := _read_session(scope)):
+        await manager.handle_request(scope, receive, send)  # type: ignore[arg-type]
+        if scope.get("method") == "DELETE" and (session := _read_session(scope)):
             await self._tools.release_all(session)
 
     async def _serve(self, ready: "asyncio.Future[StreamableHTTPSessionManager]") -> None:
-        """In one task from the beginning to the end, as the SDK demands."""
+        """Open and close the SDK's manager in one task, as the SDK demands."""
         await self._wanted.wait()
         if self._closing.is_set():
             return
@@ -80,13 +82,14 @@ class McpApplication:
         )
 
 
-def _read_session(scope: Message) -> str:
+def _read_session(scope: Scope) -> str:
     """Return the first header of that name, as the SDK reads it."""
     found = (value for key, value in scope["headers"] if key == SESSION_HEADER.encode())
     return str(next(found, b"").decode("latin-1"))
 
 
-def build_mcp_app(tools: PullTools) -> MountedApp:
-    """Return the application through which agents pull their work."""
-    app = McpApplication(tools)
-    return MountedApp(MCP_PATH, app.handle, app.run, "work")
+@asgi(MCP_PATH, is_mount=True, copy_scope=True, opt={"scopes": ("work",)})
+async def handle_mcp(scope: Scope, receive: Receive, send: Send) -> None:
+    """Hand a request to the SDK's application."""
+    app: McpApplication = scope["litestar_app"].state["mcp"]
+    await app.handle(scope, receive, send)

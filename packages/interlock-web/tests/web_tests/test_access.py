@@ -51,7 +51,6 @@ def post(server: Served, **headers: str) -> int:
         ("localhost.evil.example", 421),
         ("127.0.0.1.evil.example", 421),
         ("evil.example@127.0.0.1", 421),
-        ("127.0.0.1/evil", 421),
         ("10.0.0.1", 421),
         ("localhost:port", 421),
         ("[::1", 421),
@@ -60,6 +59,11 @@ def post(server: Served, **headers: str) -> int:
 )
 def test_hosts(near: Served, host: str, status: int) -> None:
     assert post(near, Host=host) == status
+
+
+def test_a_host_with_a_path_is_refused(near: Served) -> None:
+    found = httpx.get(near.url, headers={"Host": "127.0.0.1/evil"})
+    assert (found.status_code, "host" in found.json()["error"].lower()) == (400, True)
 
 
 @pytest.mark.parametrize(
@@ -122,7 +126,6 @@ def test_fifty_megabytes(near: Served) -> None:
     size = 50_000_000
     output = raw(near, b"", f"Content-Length: {size}", "Content-Type: application/json")
     assert output.startswith(b"HTTP/1.1 413")
-    assert b"the body may have at most 4,194,304 bytes" in output
     assert post(near) == 400
 
 

@@ -1,94 +1,63 @@
-"""The house: parts by their paths, opened before and closed after all requests."""
+"""A server that closes: what is under way finishes, what stays is cut off."""
 
 import asyncio
 import subprocess
 import sys
 from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from functools import partial
+from contextlib import asynccontextmanager
+from typing import Any
 
 import httpx
 import pytest
+from litestar import Litestar, asgi, get
 
-from interlock_web.access import App, Message, Receive, Send
-from interlock_web.server import MountedApp, WebServer
-
-LIFE: list[str] = []
+from interlock_web.server import ClosingApp
 
 
-def saying(word: str) -> App:
-    """An application that says its word and the path it was asked for."""
-
-    async def app(scope: Message, _receive: Receive, send: Send) -> None:
-        await send({"type": "http.response.start", "status": 200, "headers": []})
-        text = f"{word} {scope['path']}".encode()
-        await send({"type": "http.response.body", "body": text})
-
-    return app
+def asking(app: ClosingApp) -> httpx.AsyncClient:
+    transport = httpx.ASGITransport(app)  # type: ignore[arg-type]
+    return httpx.AsyncClient(transport=transport, base_url="http://localhost")
 
 
-def alive(word: str) -> AbstractAsyncContextManager[None]:
+@get("/a", sync_to_thread=False)
+def say() -> str:
+    return "here"
+
+
+async def test_an_application_lives_as_long_as_the_server() -> None:
+    life: list[str] = []
+
     @asynccontextmanager
-    async def life() -> AsyncIterator[None]:
-        LIFE.append(f"{word} opens")
+    async def lifespan(_app: Litestar) -> AsyncIterator[None]:
+        life.append("opens")
         yield
-        LIFE.append(f"{word} closes")
+        life.append("closes")
 
-    return life()
-
-
-def asking(house: WebServer) -> httpx.AsyncClient:
-    return httpx.AsyncClient(transport=httpx.ASGITransport(house), base_url="http://localhost")
-
-
-@pytest.mark.parametrize(
-    ("path", "status", "text"),
-    [
-        ("/mcp", 200, "mcp /mcp"),
-        ("/mcp/x", 200, "mcp /mcp/x"),
-        ("/mcpx", 200, "window /mcpx"),
-        ("/", 200, "window /"),
-        ("/hooks/in", 200, "hooks /hooks/in"),
-        ("/healthz", 200, '{"status":"ok"}'),
-    ],
-)
-async def test_each_path_has_its_part(path: str, status: int, text: str) -> None:
-    parts = [MountedApp("/", saying("window")), MountedApp("/mcp", saying("mcp"))]
-    async with (
-        WebServer([*parts, MountedApp("/hooks", saying("hooks"))]) as house,
-        asking(house) as client,
-    ):
-        found = await client.get(path)
-        assert (found.status_code, found.text) == (status, text)
-
-
-async def test_parts_live_as_long_as_the_house() -> None:
-    LIFE.clear()
-    parts = [MountedApp(f"/{word}", saying(word), partial(alive, word)) for word in ("a", "bb")]
-    house = WebServer(parts)
-    async with asking(house) as client:
+    app = ClosingApp(Litestar([say], lifespan=[lifespan], openapi_config=None))
+    async with asking(app) as client:
         assert (await client.get("/a")).status_code == 503
-        assert (await client.get("/healthz")).json() == {"status": "closing"}
-        async with house:
-            assert LIFE == ["bb opens", "a opens"]
-            assert (await client.get("/a")).text == "a /a"
+        async with app:
+            assert life == ["opens"]
+            assert (await client.get("/a")).text == "here"
+            assert (await client.head("/a")).status_code == 200
             assert (await client.get("/c")).status_code == 404
-        assert LIFE[2:] == ["a closes", "bb closes"]
+        assert life == ["opens", "closes"]
         assert (await client.get("/a")).json() == {"error": "this server is closing"}
 
 
 @pytest.mark.parametrize("started", [False, True])
-async def test_a_stream_that_stays_is_cut_off_when_the_house_closes(started: bool) -> None:
+async def test_a_stream_that_stays_is_cut_off_when_the_server_closes(started: bool) -> None:
     there = asyncio.Event()
 
-    async def stays(_scope: Message, _receive: Receive, send: Send) -> None:
+    @asgi("/s", copy_scope=True)
+    async def stays(scope: Any, receive: Any, send: Any) -> None:
         if started:
             await send({"type": "http.response.start", "status": 200, "headers": []})
         there.set()
         await asyncio.Event().wait()
 
-    async with asking(house := WebServer([MountedApp("/s", stays)])) as client:
-        async with house:
+    async with asking(app := ClosingApp(Litestar([stays], openapi_config=None))) as client:
+        async with app:
             asked = asyncio.create_task(client.get("/s"))
             await there.wait()
         found = await asked
@@ -97,9 +66,8 @@ async def test_a_stream_that_stays_is_cut_off_when_the_house_closes(started: boo
 
 _LOADED = """
 import asyncio, sys
-import interlock_web.api.app, interlock_web.app
-from interlock_web.server import WebServer
-from interlock_web.workers import build_mcp_app
+import interlock_web.build
+from interlock_web.workers import McpApplication
 
 async def drop(message):
     pass
@@ -108,11 +76,12 @@ async def receive():
     return {"type": "http.request", "body": b"", "more_body": False}
 
 async def main():
-    async with WebServer([build_mcp_app(None)]) as server:
+    app = McpApplication(None)
+    async with app.run():
         before = "mcp" in sys.modules
         scope = {"type": "http", "method": "GET", "path": "/mcp"}
         scope |= {"headers": [], "query_string": b""}
-        await server(scope, receive, drop)
+        await app.handle(scope, receive, drop)
         print(before, "mcp" in sys.modules)
 
 asyncio.run(main())

@@ -1,4 +1,4 @@
-"""How handlers of the API are declared: what they need, and what they may answer."""
+"""Declare handlers of the API: the scopes they need, and the answers they may give."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -6,6 +6,9 @@ from typing import Any, Final
 
 import msgspec
 from litestar import Request, get, post
+from litestar.connection import ASGIConnection
+from litestar.exceptions import HTTPException
+from litestar.handlers import BaseRouteHandler
 from litestar.openapi.datastructures import ResponseSpec
 from litestar.openapi.spec import OpenAPIMediaType, Operation, RequestBody, Schema
 from litestar.openapi.spec.enums import OpenAPIFormat, OpenAPIType
@@ -13,6 +16,7 @@ from litestar.openapi.spec.enums import OpenAPIFormat, OpenAPIType
 from interlock.version import __version__
 from interlock_web.callers import ANY, find_caller
 
+API_PATH: Final = "/api/v1"
 JSON: Final = "application/json"
 ERRORS: Final = {
     400: "What was sent cannot be read.",
@@ -29,7 +33,7 @@ ERRORS: Final = {
 
 
 class Problem(msgspec.Struct, frozen=True):
-    """Why something was not done, in a sentence."""
+    """The reason why something was not done, in one sentence."""
 
     error: str
 
@@ -41,7 +45,7 @@ _RESPONSES: Final = {
 
 
 def reading(path: str, summary: str, *, scopes: Sequence[str] = ("read",), **more: Any) -> get:
-    """A handler for GET, in a thread of its own unless it is async."""
+    """Declare a handler for GET."""
     opt = {"scopes": tuple(scopes)}
     return get(path, summary=summary, opt=opt, responses=_RESPONSES, **more)
 
@@ -56,7 +60,7 @@ def writing(
     responses: Mapping[int, ResponseSpec] | None = None,
     **more: Any,
 ) -> post:
-    """A handler for POST. Bodies of another content type are refused before it is called."""
+    """Declare a handler for POST, which is called with bodies of this content type alone."""
     opt = {"scopes": tuple(scopes), "content": tuple(content)}
     every = {**_RESPONSES, **(responses or {})}
     if JSON not in content:
@@ -64,8 +68,19 @@ def writing(
     return post(path, summary=summary, opt=opt, status_code=status, responses=every, **more)
 
 
+def require_json(connection: ASGIConnection[Any, Any, Any, Any], handler: BaseRouteHandler) -> None:
+    """Guard the API: a body must name its kind. A form of another site cannot do that."""
+    allowed: tuple[str, ...] = handler.opt.get("content", (JSON,))
+    given = connection.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if connection.scope.get("method") == "POST" and given not in allowed:
+        raise HTTPException(
+            f"send this as {' or '.join(allowed)}, not as {given[:80] or 'nothing'}",
+            status_code=415,
+        )
+
+
 def _describe_raw_body(kinds: Sequence[str]) -> type[Operation]:
-    """Litestar does not know of bodies that are read as they come."""
+    """Describe a body that is read as it comes; Litestar does not know of those."""
 
     @dataclass
     class RawBody(Operation):
@@ -78,7 +93,7 @@ def _describe_raw_body(kinds: Sequence[str]) -> type[Operation]:
 
 
 class Me(msgspec.Struct, frozen=True):
-    """Who asks, and what they may do."""
+    """The caller, and the scopes of their token."""
 
     name: str
     """The name of the token; empty if it is the server's own, or none is needed."""
@@ -89,6 +104,6 @@ class Me(msgspec.Struct, frozen=True):
 
 @reading("/me", "Who I am", scopes=(ANY,), sync_to_thread=False)
 def show_caller(request: Request[Any, Any, Any]) -> Me:
-    """The name and the scopes of the token that was sent."""
+    """Show the name and the scopes of the token that was sent."""
     caller = find_caller(request)
     return Me(caller.name, caller.scopes, __version__)

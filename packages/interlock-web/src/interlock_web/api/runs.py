@@ -188,9 +188,9 @@ def show_costs(project: Project) -> Spent:
 
 @get("/events", sync_to_thread=False, include_in_schema=False)
 def stream_events(request: Request[Any, Any, Any], state: State) -> Stream:
-    """Server-sent events, as long as the connection stands: which runs and cases changed, and how
-    they stand now. `id` is how far the journal had come; who sends it as Last-Event-ID is told
-    whether something was missed. OpenAPI has no words for an answer that does not end."""
+    """Stream server-sent events while the connection stands: which runs changed, and how many
+    questions wait. A client that sends the last `id` as Last-Event-ID learns whether it missed
+    something. OpenAPI cannot describe a response that does not end."""
     stream = state["feed"].stream(request.headers.get("last-event-id", ""))
     headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
     return Stream(stream, media_type="text/event-stream", headers=headers)

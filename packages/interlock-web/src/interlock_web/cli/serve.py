@@ -14,11 +14,8 @@ from interlock.cli.output import Db, Json, echo, echo_json, open_project
 from interlock.system.errors import SourceError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from interlock.api.project import Project
     from interlock_web.access import AccessRules
-    from interlock_web.sections import Section
 
 TOKEN = "INTERLOCK_TOKEN"  # noqa: S105 - a variable's name
 _LONGEST_TOKEN = 4096
@@ -44,12 +41,12 @@ AllowOrigin = Annotated[
     ),
 ]
 Rate = Annotated[
-    float,
+    int,
     typer.Option(
         "--rate",
         min=0,
         metavar="N",
-        help="Requests per second that a token or an address may send to the API; 0 for any.",
+        help="Requests per minute that one address may send; 0 for any.",
     ),
 ]
 
@@ -61,7 +58,7 @@ def serve(
     token_file: TokenFile = None,
     allow_host: AllowHost = None,
     allow_origin: AllowOrigin = None,
-    rate: Rate = 50.0,
+    rate: Rate = 3000,
     db: Db = None,
     json: Json = False,
 ) -> None:
@@ -75,35 +72,35 @@ def serve(
     import asyncio
 
     from interlock.api.pull import open_pull_tools
-    from interlock_web.build import build_server
+    from interlock_web.build import Parts, build_app
     from interlock_web.sections import find_sections, tell_left_out
     from interlock_web.server import format_address, open_socket, serve_until_signal
 
     project = open_project(db)
     sections, left_out = find_sections()
-    rules = _build_rules(
-        project, host, token_file, tuple(allow_host or ()), tuple(allow_origin or ()), sections
+    parts = Parts(
+        project=project,
+        tools=open_pull_tools(project, since=lambda: time.time() - _RECENT_SECONDS),
+        rules=_build_rules(
+            project, host, token_file, tuple(allow_host or ()), tuple(allow_origin or ())
+        ),
+        sections=sections,
+        left_out=left_out,
+        rate=rate,
     )
     listening = open_socket(host, port)
-    server = build_server(
-        project,
-        open_pull_tools(project, since=lambda: time.time() - _RECENT_SECONDS),
-        sections,
-        left_out,
-        rate,
-        needs_token=rules.needs_token,
-    )
+    server = build_app(parts)
 
     def say_ready() -> None:
         tell_left_out(left_out)
         _say_ready(format_address(listening), json=json)
 
-    raise typer.Exit(128 + asyncio.run(serve_until_signal(server, rules, listening, say_ready)))
+    raise typer.Exit(128 + asyncio.run(serve_until_signal(server, listening, say_ready)))
 
 
 def _say_ready(where: str, *, json: bool) -> None:
-    from interlock_web.api.app import API_PATH
-    from interlock_web.server import HEALTH_PATH
+    from interlock_web.api.routes import API_PATH
+    from interlock_web.build import HEALTH_PATH
     from interlock_web.workers import MCP_PATH
 
     if json:
@@ -127,13 +124,10 @@ def _build_rules(
     token_file: Path | None,
     hosts: tuple[str, ...],
     origins: tuple[str, ...],
-    sections: "Mapping[str, Section]",
 ) -> "AccessRules":
     from interlock.api.tokens import read_tokens
-    from interlock_web.access import LOGIN_PATH, MIN_TOKEN_LENGTH, AccessRules, is_loopback
-    from interlock_web.assets import PATH
+    from interlock_web.access import MIN_TOKEN_LENGTH, AccessRules, is_loopback
     from interlock_web.callers import TokenChecker
-    from interlock_web.server import HEALTH_PATH
 
     token = _read_token(token_file) if token_file else os.environ.get(TOKEN, "").strip()
     if token and (len(token) < MIN_TOKEN_LENGTH or not token.isascii() or not token.isprintable()):
@@ -146,23 +140,18 @@ def _build_rules(
                 f"{host} can be reached from other machines: give a token with --token-file or "
                 f"{TOKEN}, or make one with 'interlock token create NAME'"
             )
-    open_paths = (HEALTH_PATH, LOGIN_PATH, PATH)
     named = tuple(name.lower() for name in (*hosts, host))
     return AccessRules(
         anywhere=not is_local,
         hosts=named,
         origins=origins,
         token=token,
-        open_paths=open_paths,
-        body_limits={
-            path: most for each in sections.values() for path, most in each.body_limits.items()
-        },
         find_caller=TokenChecker(project).find_caller,
     )
 
 
 def _read_token(path: Path) -> str:
-    """The token in a file that only its owner can read."""
+    """Return the token in a file that only its owner can read."""
     try:
         with path.open("rb") as file:
             found = os.fstat(file.fileno())

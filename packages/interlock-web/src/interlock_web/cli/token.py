@@ -1,4 +1,4 @@
-"""The verb token: who may come in over HTTP, and for what."""
+"""The verb token: make, list and revoke tokens for the server."""
 
 import time
 from typing import TYPE_CHECKING, Annotated, Any
@@ -20,7 +20,7 @@ app.add_typer(tokens, name="token")
 
 @tokens.callback()
 def _group() -> None:
-    """Tokens for the server: who may come in over HTTP, for what, and until when."""
+    """Make, list and revoke tokens for the server."""
 
 
 @tokens.command("create")
@@ -42,7 +42,7 @@ def create(
     db: Db = None,
     json: Json = False,
 ) -> None:
-    """Make a token, and print its secret: the only time that it is shown."""
+    """Make a token and print its secret, which is shown only this once."""
     from interlock.api.tokens import create_token
 
     seconds = parse_duration(expires) if expires else None
@@ -89,7 +89,7 @@ def revoke(
     db: Db = None,
     json: Json = False,
 ) -> None:
-    """Make a token worthless at once, for servers that are running too."""
+    """Revoke a token at once, also for servers that are running."""
     from interlock.api.tokens import revoke_token
 
     gone = revoke_token(open_project(db), name)

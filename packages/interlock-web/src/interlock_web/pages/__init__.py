@@ -2,9 +2,9 @@
 
 from typing import Final
 
-from interlock_web.app import NavLink, Section
 from interlock_web.assets import send_asset
 from interlock_web.pages import cases, circuits, home, inbox, login, runs, stream
+from interlock_web.sections import NavLink, Section
 
 OWN_SECTIONS: Final = {
     "window": Section(

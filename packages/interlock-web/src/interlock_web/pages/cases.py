@@ -1,4 +1,4 @@
-"""A case: its life as a timeline, and what other thresholds would have made of it."""
+"""A case: its life as a timeline, and its replay with other thresholds."""
 
 import difflib
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,8 +19,8 @@ from interlock.api.records import DispatchRecord
 from interlock.engine.circuit import FAILURES, Circuit
 from interlock.system.errors import InterlockError, NotFoundError
 from interlock.system.files import read_file
-from interlock_web.app import Window
 from interlock_web.case_overview import show_overview
+from interlock_web.window import Window
 
 _LONGEST_DIFF: Final = 400
 _REPLAY_SECONDS: Final = 3.0
@@ -34,7 +34,7 @@ class Turn(msgspec.Struct, frozen=True):
     dispatch: DispatchRecord
     answer: str
     diff: tuple[tuple[str, str], ...]
-    """How the answer differs from the one before at the same step: kind and line."""
+    """The difference from the answer before at the same step: kind and line."""
     passed: tuple[tuple[str, str], ...]
     """Rules passed over, each with the reason."""
     rule: str
@@ -78,7 +78,7 @@ def show_case(
 
 @get("/runs/{run_id:int}/cases/{case_no:int}/files/{name:path}", sync_to_thread=True)
 def send_file(window: Window, run_id: int, case_no: int, name: str) -> Response[bytes]:
-    """A file that an agent left, as plain text whatever is in it."""
+    """Send a file that an agent left, always as plain text."""
     found = list_case_files(window.project.db, run_id, case_no).get(name.removeprefix("/"))
     raw = read_file(found, _LARGEST_FILE) if found else None
     if not isinstance(raw, bytes):
@@ -94,7 +94,7 @@ def send_file(window: Window, run_id: int, case_no: int, name: str) -> Response[
 
 
 def build_turns(life: CaseLife) -> list[Turn]:
-    """The dispatches of a case, each with what it differs in from the one before."""
+    """Return the dispatches of a case, each compared with the one before at its step."""
     found: list[Turn] = []
     before: dict[str, str] = {}
     for dispatch in life.dispatches:
@@ -142,14 +142,14 @@ def _find_tone(dispatch: DispatchRecord, circuit: Circuit) -> str:
 
 
 def _format_answer(answer: Any) -> str:
-    """An answer for people: texts as they are, everything else as JSON."""
+    """Write an answer for people: texts as they are, everything else as JSON."""
     if isinstance(answer, dict) and len(answer) == 1 and isinstance(answer.get("text"), str):
         return str(answer["text"])
     return msgspec.json.format(msgspec.json.encode(answer), indent=2).decode()
 
 
 def _compare(old: str, new: str) -> Iterator[tuple[str, str]]:
-    """The lines that differ, with a little around them."""
+    """Yield the lines that differ, with two lines around them."""
     if old == new:
         yield "hunk", "the same answer as before"
         return
@@ -164,7 +164,7 @@ def _compare(old: str, new: str) -> Iterator[tuple[str, str]]:
 
 
 def _split(text: str) -> list[str]:
-    """Lines; texts inside JSON are one long line otherwise."""
+    """Return the lines of a text, also of texts inside JSON."""
     return text.replace("\\n", "\n").splitlines()
 
 
@@ -205,7 +205,7 @@ def _list_thresholds(circuit: Circuit, changes: Mapping[str, Any]) -> Iterator[T
 
 
 def _read_thresholds(given: Any, circuit: Circuit) -> tuple[dict[str, Any], str]:
-    """The thresholds that an address changes, and what is wrong with one."""
+    """Return the thresholds that an address changes, and the problem of one that is malformed."""
     changes: dict[str, Any] = {}
     for name, usual in circuit.thresholds.items():
         text = given.get(f"set.{name}")

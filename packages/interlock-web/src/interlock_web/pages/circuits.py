@@ -11,8 +11,8 @@ from interlock.api.circuits import Circuit, CircuitInfo, list_circuits, verify_o
 from interlock.api.workers import WorkerStatus, list_workers
 from interlock.engine.draw import draw_text
 from interlock.system.errors import InterlockError, NotFoundError
-from interlock_web.app import Window
 from interlock_web.circuit_map import map_circuit
+from interlock_web.window import Window
 
 _RUNS_LOOKED_AT: Final = 100
 

@@ -1,4 +1,4 @@
-"""Home: what waits for me, what runs, what went wrong, what it costs today; the list of runs."""
+"""Home: open questions, open runs, failed runs and today's cost; the list of runs."""
 
 from typing import Final
 
@@ -7,8 +7,8 @@ from litestar.response import Redirect
 
 from interlock.api.browse import list_run_glances, read_today
 from interlock.api.records import FINISHED
-from interlock_web.app import Window
 from interlock_web.pages.inbox import read_sorted_inbox
+from interlock_web.window import Window
 
 _SHOWN: Final = 6
 _LOOKED_AT: Final = 50

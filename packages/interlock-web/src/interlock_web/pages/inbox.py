@@ -1,7 +1,7 @@
 """The inbox: questions with their full context, and the answers to them.
 
-An answer names the version of the question that its giver saw, and carries a mark that only our own
-pages know. It is saved by the same code as `interlock answer`.
+An answer names the version of the question that its giver saw, and carries the mark of a form of
+ours. It is saved by the same code as `interlock answer`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,6 +12,7 @@ from litestar import Request, Response, get, post
 from litestar.enums import RequestEncodingType
 from litestar.params import Body
 from litestar.response import Redirect
+from litestar.template.base import csrf_token
 
 from interlock.api.browse import CaseOverview, find_case
 from interlock.api.inbox import AnswerRequest, find_user, give_answer
@@ -19,9 +20,9 @@ from interlock.api.project import Project
 from interlock.api.waiting import InboxEntry, assign_keys, list_entries
 from interlock.system.errors import NotFoundError, SourceError
 from interlock.system.strict_json import Problem, read_json
-from interlock_web.app import Window
 from interlock_web.callers import find_caller
 from interlock_web.case_overview import show_overview
+from interlock_web.window import Window
 
 _PER_PAGE: Final = 25
 _LONGEST_NAME: Final = 80
@@ -43,11 +44,10 @@ class AnswerForm(msgspec.Struct):
     by: str = ""
     family: str = ""
     version: str = ""
-    mark: str = ""
 
 
 def read_sorted_inbox(project: Project) -> list[InboxEntry]:
-    """What waits for people, the most blocking first."""
+    """Return what waits for people, the most blocking first."""
     return list_entries(project.db) if project.has_database else []
 
 
@@ -91,8 +91,7 @@ def take_answer(
     question: str,
     data: Annotated[AnswerForm, Body(media_type=RequestEncodingType.URL_ENCODED)],
 ) -> Response[Any]:
-    """Save an answer; a sentence says why, where it cannot be."""
-    window.forms.check(request, data.mark)
+    """Save an answer, or refuse it with a sentence."""
     if len(data.note) > _LONGEST_NOTE:
         raise SourceError(f"the comment may have at most {_LONGEST_NOTE:,} characters")
     caller = find_caller(request).name
@@ -113,21 +112,23 @@ def take_answer(
 
 
 def parse_fields(text: str) -> dict[str, Any]:
-    """Further fields of an answer, `name = value` a line; a value that is JSON is read as JSON."""
+    """Read further fields of an answer, `name = value` on each line; JSON values are decoded."""
     found: dict[str, Any] = {}
     for line in text.splitlines():
         name, equals, value = (part.strip() for part in line.partition("="))
         if not line.strip():
             continue
         if not equals or not name:
-            raise SourceError(f"{line.strip()[:80]!r} is no field; write name = value, one a line")
+            raise SourceError(
+                f"{line.strip()[:80]!r} is not a field; write name = value, one a line"
+            )
         decoded = read_json(value.encode())
         found[name] = value if isinstance(decoded, Problem) else decoded
     return found
 
 
 def list_choices(entry: InboxEntry) -> list[Mapping[str, str]]:
-    """The decisions as buttons, each with its colour and its key."""
+    """Return the decisions as buttons, each with its colour and its key."""
     keys = assign_keys(entry.question.options)
     tones = {"a": "primary", "r": "bad"}
     return [
@@ -164,6 +165,6 @@ def _describe_answerer(request: Request[Any, Any, Any], window: Window) -> dict[
         "answerer": caller.name,
         "user": find_user(),
         "may_answer": "answer" in caller.scopes,
-        "mark": window.forms.make(request),
+        "mark": csrf_token({"request": request}),
         "choices": list_choices,
     }

@@ -14,10 +14,9 @@ from interlock.api.browse import (
     list_case_lines,
     read_run_view,
 )
-from interlock_web.app import Window
 from interlock_web.case_overview import show_names
-from interlock_web.circuit_map import map_circuit
-from interlock_web.live import count_by_place
+from interlock_web.circuit_map import count_by_place, map_circuit
+from interlock_web.window import Window
 
 _PER_PAGE: Final = 100
 _MOST_PRINTED: Final = 20_000
@@ -63,7 +62,7 @@ def show_run(request: Request[Any, Any, Any], window: Window, run_id: int) -> Re
 
 @get("/runs/{run_id:int}/cases", sync_to_thread=True)
 def find_case(request: Request[Any, Any, Any], window: Window, run_id: int) -> Redirect:
-    """The page of a case by its id, for those who do not know its number."""
+    """Redirect to the page of a case by its id."""
     case_id = request.query_params.get("id", "")
     with window.project.read() as connection:
         number = browse.find_case(connection, case_id, run_id).case_no
@@ -71,7 +70,7 @@ def find_case(request: Request[Any, Any, Any], window: Window, run_id: int) -> R
 
 
 class _Links:
-    """Addresses of the same table, sorted or turned otherwise."""
+    """Builds addresses of the same table with another order or page."""
 
     def __init__(self, run_id: int, wanted: CaseFilter) -> None:
         self._path = f"/runs/{run_id}"
@@ -82,7 +81,7 @@ class _Links:
         return self._build(msgspec.structs.replace(self._wanted, sort=key, descending=descending))
 
     def direction(self, key: SortKey) -> str:
-        """What `aria-sort` says of a column."""
+        """Return the value of `aria-sort` for a column."""
         if self._wanted.sort != key:
             return "none"
         return "descending" if self._wanted.descending else "ascending"
@@ -105,7 +104,7 @@ class _Links:
 
 
 def _read_filter(given: Any) -> CaseFilter:
-    """The filter that an address names; what it cannot mean is left out."""
+    """Return the filter that an address names; values that make no sense are ignored."""
     sort = given.get("sort", "case")
     return CaseFilter(
         text=given.get("q", "").strip()[:_LONGEST_SEARCH],

@@ -1,4 +1,4 @@
-// The window's script: live rows, keys, confirmation, sliders. Pages can be read without it.
+// The window's script: live regions, keys, confirmation, sliders. Pages can be read without it.
 // Texts from outside go into pages by textContent only.
 
 const root = document.documentElement;
@@ -34,7 +34,7 @@ function isBusyIn(element) {
 
 // Parts of the page that are read anew, as the server renders them.
 const shown = new WeakMap();
-async function refresh(only) {
+async function refresh() {
   if (!one("[data-refresh]")) return;
   let text;
   try {
@@ -45,7 +45,6 @@ async function refresh(only) {
   const fresh = new DOMParser().parseFromString(text, "text/html");
   if (!all("[data-refresh]").some((old) => fresh.getElementById(old.id))) { location.reload(); return; } // another page by now
   for (const old of all("[data-refresh]")) {
-    if (only && !only.includes(old.dataset.refresh)) continue;
     const now = fresh.getElementById(old.id);
     const seen = now?.innerHTML.replace(/(<time[^>]*>)[^<]*/g, "$1"); // ages go on by themselves
     if (!now || seen === shown.get(old) || isBusyIn(old)) continue;
@@ -61,7 +60,7 @@ async function refresh(only) {
   tickAges();
 }
 let refreshTimer = 0, lastRefresh = 0;
-function refreshSoon(gap, only) {
+function refreshSoon(gap) {
   if (refreshTimer) return;
   // A little chance keeps many browsers from asking all at once.
   const wait = Math.max(0, lastRefresh + gap - Date.now()) + (lastRefresh ? Math.random() * gap * 0.5 : 0);
@@ -69,122 +68,50 @@ function refreshSoon(gap, only) {
     refreshTimer = 0;
     lastRefresh = Date.now();
     if (document.hidden) { missed = true; return; }
-    refresh(only);
+    refresh();
   }, wait);
 }
 
-// Counts on the circuit show that they changed.
-const isStill = window.matchMedia("(prefers-reduced-motion: reduce)");
-function showPlaces(places) {
-  for (const place of all("[data-map] [data-place]")) {
-    const [there, asked, stuck] = places[place.dataset.place] ?? [0, 0, 0];
-    const count = one(".count", place);
-    const number = there + stuck;
-    count.classList.toggle("some", number > 0);
-    place.classList.toggle("stuck", stuck > 0);
-    const text = number > 9999 ? `${Math.round(number / 1000)}k` : String(number);
-    if (count.textContent !== text) {
-      count.textContent = text;
-      if (!isStill.matches) count.animate([{ opacity: 0.25 }, { opacity: 1 }], 700);
+// A place of the circuit shows its ways, and filters the cases that stand there.
+document.addEventListener("pointerover", (event) => {
+  const map = one("[data-map]");
+  if (!map) return;
+  const from = event.target.closest?.("[data-map] [data-to], [data-map] [data-place]");
+  const to = new Set(from ? [from, ...all("[data-to]", from)].map((each) => each.dataset.to) : []);
+  for (const place of all("[data-place]", map)) place.classList.toggle("lit", to.has(place.dataset.place));
+});
+document.addEventListener("click", (event) => {
+  const name = event.target.closest?.("[data-map] [data-place]")?.dataset.place;
+  const select = one("#step");
+  if (!name || !select) return;
+  for (const each of [select, one("#state")]) {
+    if ([...each.options].some((option) => option.value === name)) {
+      each.value = name;
+      each.form.requestSubmit();
+      return;
     }
-    const parts = number ? [`: ${number}`, asked ? `${asked} asked` : "", stuck ? `${stuck} stuck` : ""] : [];
-    place.title = place.dataset.place + parts.filter(Boolean).join(", ");
   }
-}
-const counts = one("#place-counts");
-if (counts) showPlaces(JSON.parse(counts.textContent));
-for (const map of all("[data-map]")) {
-  map.addEventListener("pointerover", (event) => {
-    const from = event.target.closest?.("[data-to], [data-place]");
-    const to = new Set(from ? [from, ...all("[data-to]", from)].map((each) => each.dataset.to) : []);
-    for (const place of all("[data-place]", map)) place.classList.toggle("lit", to.has(place.dataset.place));
-  });
-  map.addEventListener("click", (event) => {
-    const node = event.target.closest?.("[data-place]");
-    const select = one("#step");
-    if (!node || !select) return;
-    const option = [...select.options].find((each) => each.value === node.dataset.place);
-    const target = option ? select : one("#state");
-    if ([...target.options].some((each) => each.value === node.dataset.place)) {
-      target.value = node.dataset.place;
-      target.form.requestSubmit();
-    }
-  });
-}
+});
 
-function setCell(row, name, text) {
-  const cell = one(`[data-cell="${name}"]`, row);
-  if (cell && cell.textContent !== text) cell.textContent = text;
-  return cell;
-}
-function showCase(row, line) {
-  setCell(row, "step", line.step);
-  setCell(row, "attempt", String(line.attempt));
-  setCell(row, "agent", line.agent);
-  setCell(row, "reason", line.reason);
-  setCell(row, "cost", line.cost);
-  const word = setCell(row, "word", line.word === "human" ? "waits for you" : line.word);
-  if (word) word.dataset.tone = line.tone;
-  const since = one('[data-cell="since"] time', row);
-  if (since && line.since) since.dataset.age = line.since;
-}
-// One layout for all rows, not one for each.
-function flash(rows) {
-  for (const row of rows) row.classList.remove("changed");
-  void body.offsetWidth;
-  for (const row of rows) row.classList.add("changed");
-}
 const formatNumber = (number) => number.toLocaleString("en-US");
-function showRun(run) {
-  const ends = Object.entries(run.ends).sort((a, b) => b[1] - a[1]).map(([name, number]) => `${formatNumber(number)} ${name}`).join(", ");
-  const scopes = body.dataset.runPage === String(run.run) && body.dataset.page === "run" ? [document] : all(`tr[data-run="${run.run}"]`);
-  for (const scope of scopes) {
-    const badge = one("[data-run-status] .badge", scope);
-    if (badge && badge.textContent !== run.status) { badge.textContent = run.status; badge.dataset.tone = run.tone; }
-    for (const [name, text] of [["ends", ends], ["cost", run.cost]]) {
-      const cell = one(`[data-run-${name}]`, scope);
-      if (cell && cell.textContent.trim() !== text) cell.textContent = text;
-    }
-  }
-  for (const time of scopes.flatMap((scope) => all("[data-run-changed] time", scope))) time.dataset.age = run.changed;
-  return scopes.length > 0;
-}
-
 let waiting = null, missed = false;
 function take(data) {
   if (document.hidden) { missed = true; return; }
-  const page = body.dataset.page ?? "";
   setState(data.problem ? "off" : "on", data.problem || "live");
+  const before = waiting;
   if (data.waiting !== undefined && data.waiting !== waiting) {
-    const before = waiting;
     waiting = data.waiting;
     for (const each of all('[data-live="waiting"]')) {
       each.hidden = !waiting;
       each.firstChild.nodeValue = String(waiting);
     }
     for (const each of all('[data-live="waiting-tile"]')) each.textContent = formatNumber(waiting);
-    if (page === "inbox" && before !== null) for (const each of all("[data-stale]")) each.hidden = false;
-    if (page === "" && before !== null) refreshSoon(1500);
+    if (before !== null) for (const each of all("[data-stale]")) each.hidden = false;
   }
-  if (data.fresh) { refreshSoon(500); return; }
-  let elsewhere = false;
-  for (const run of data.runs) {
-    const shown = showRun(run);
-    if (page === "run" && body.dataset.runPage === String(run.run)) {
-      showPlaces(run.places);
-      const rows = [];
-      for (const line of run.cases) {
-        const row = one(`tr[data-case="${line.no}"]`);
-        if (row) { showCase(row, line); rows.push(row); } else elsewhere = true;
-      }
-      if (rows.length) flash(rows);
-      elsewhere ||= run.many;
-    } else if (page === "case" && body.dataset.runPage === String(run.run)) {
-      if (run.many || run.cases.some((line) => String(line.no) === body.dataset.casePage)) refreshSoon(800);
-    } else if (page === "" && (!body.dataset.follows || body.dataset.follows === run.circuit)) refreshSoon(shown ? 5000 : 1500);
-  }
-  if (elsewhere && !one('#pager a[rel="prev"]')) refreshSoon(4000, ["rows", "pager"]);
-  tickAges();
+  const { runPage, follows } = body.dataset;
+  const concerns = runPage ? runPage in data.runs : Object.values(data.runs).some((circuit) => !follows || circuit === follows);
+  if (data.fresh) refreshSoon(500);
+  else if (concerns || (!runPage && before !== null && waiting !== before)) refreshSoon(runPage ? 800 : 1500);
 }
 document.addEventListener("visibilitychange", () => {
   if (!document.hidden && missed) { missed = false; refresh(); }

@@ -129,7 +129,6 @@ def list_glances(
     limit: int,
     before: int = 0,
     only: Sequence[int] = (),
-    brief: bool = False,
 ) -> list[RunGlance]:
     """Return the newest runs, newest first, before that number, or `only` the named ones.
 
@@ -144,7 +143,7 @@ def list_glances(
     elif before:
         query, given = f"{query} where run_id < ?", [before if is_row_id(before) else 0]
     rows = raw.execute(f"{query} order by run_id desc limit ?", (*given, limit)).fetchall()
-    numbers = [] if brief else [row[0] for row in rows]
+    numbers = [row[0] for row in rows]
     ends, costs = count_ends_of_runs(connection, numbers), sum_costs_of_runs(connection, numbers)
     return [
         RunGlance(
@@ -329,38 +328,27 @@ def list_statuses(connection: Connection, finished: Sequence[str]) -> dict[int, 
     return dict(connection.raw.execute(query, list(finished)).fetchall())
 
 
-def find_case_numbers(
-    connection: Connection, cases: Sequence[tuple[int, str]]
-) -> list[tuple[int, int]]:
-    """Return the runs and numbers of cases given by run and id."""
-    raw = connection.raw
-    query = "select run_id, case_no from cases where run_id = ? and case_id = ?"
-    rows = (raw.execute(query, each).fetchone() for each in cases)
-    return [(row[0], row[1]) for row in rows if row is not None]
-
-
-def list_changed_cases(
-    connection: Connection, since: Position
-) -> list[tuple[str, int, int, float]]:
-    """Return the cases of all runs that were written to since then, some of them repeatedly.
-
-    Each has a mark of the row that changed, the run, the case's number, and the time (0 for a new
-    case).
-    """
+def list_changes(connection: Connection, since: Position) -> list[tuple[str, int]]:
+    """Return a mark of each row written since then, and its run; some rows appear repeatedly."""
     raw = connection.raw
     back = _LOOK_BACK if find_server(raw) else 0
     rows = raw.execute(
-        "select 'j' || j.seq, c.run_id, c.case_no, j.at from journal j"
+        "select 'j' || j.seq, c.run_id from journal j"
         " join cases c on c.case_no = j.case_no where j.seq > ?"
-        " union all select 'd' || d.dispatch_id, c.run_id, c.case_no, d.at from dispatches d"
+        " union all select 'd' || d.dispatch_id, c.run_id from dispatches d"
         " join cases c on c.case_no = d.case_no where d.dispatch_id > ?"
-        " union all select 'r' || r.refusal_id, c.run_id, c.case_no, r.at from refusals r"
+        " union all select 'r' || r.refusal_id, c.run_id from refusals r"
         " join cases c on c.case_no = r.case_no where r.refusal_id > ?"
-        " union all select 'c' || c.case_no, c.run_id, c.case_no, 0.0 from cases c"
-        " where c.case_no > ?",
+        " union all select 'c' || c.case_no, c.run_id from cases c where c.case_no > ?",
         (since.seq - back, since.dispatch_id - back, since.refusal_id - back, since.case_no - back),
     )
-    return [(str(mark), run_id, case_no, float(at)) for mark, run_id, case_no, at in rows]
+    return [(str(mark), run_id) for mark, run_id in rows]
+
+
+def name_circuits(connection: Connection, runs: Sequence[int]) -> dict[int, str]:
+    """Return the circuit of each of these runs."""
+    query = f"select run_id, circuit from runs where run_id in ({mark_all(runs)})"
+    return dict(connection.raw.execute(query, list(runs)).fetchall())
 
 
 def _end(raw: RawConnection) -> str:

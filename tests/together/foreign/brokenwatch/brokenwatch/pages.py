@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 
 from litestar import get
 
-from interlock_web.app import NavLink, Section
+from interlock_web.extend import NavLink, Section
 
 
 @get("/runs", sync_to_thread=False)
