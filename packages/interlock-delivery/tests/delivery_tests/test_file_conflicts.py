@@ -125,7 +125,7 @@ def test_a_conflict_that_cannot_wait_is_merged_in_coordination(tmp_path: Path) -
     assert project.work({"developer": developer}) == "done"
     again = project.prompts("dif", "IMPLEMENT")[1]
     assert "Task `sub` has `shared.py` too" in again
-    assert "the merge brings both together" in again
+    assert "the merge combines both changes" in again
 
 
 def test_a_file_of_a_task_that_has_not_begun_is_reassigned(tmp_path: Path) -> None:
@@ -177,10 +177,7 @@ def test_a_file_that_nobody_has_is_the_reporters(tmp_path: Path) -> None:
     project.begin()
     developer = in_turn(says(messages.conflict("shared.py")), develop)
     assert project.work({"developer": developer}) == "done"
-    assert (
-        "No other task has `shared.py`: go on and change it"
-        in (project.prompts("sub", "IMPLEMENT")[1])
-    )
+    assert "No other task has `shared.py`" in project.prompts("sub", "IMPLEMENT")[1]
 
 
 def test_two_that_wait_for_each_other_are_both_let_go(tmp_path: Path) -> None:
@@ -222,6 +219,6 @@ def test_a_tree_that_another_agent_edits_is_put_back(tmp_path: Path) -> None:
 
     assert project.work({"developer": own_file, "critic": critic}) == "done"
     found = project.findings("dif", "PROVE")[-1]
-    assert any("somebody changed its files" in note for note in found["notes"])
+    assert any("were changed" in note for note in found["notes"])
     names = git(project.repo, "ls-tree", "--name-only", "interlock/calc").split()
     assert "evil.py" not in names

@@ -150,7 +150,7 @@ def test_three_strikes_then_a_fresh_attempt(tmp_path: Path) -> None:
     assert project.work({"developer": developer}) == "done"
     assert project.rules("sub")[1:5] == ["strike", "strike", "three-strikes", "written"]
     assert "could not be used" in project.prompts("sub", "IMPLEMENT")[1]
-    assert "Say where you stand with CHECKPOINT: sub" in project.prompts("sub", "IMPLEMENT")[1]
+    assert "CHECKPOINT: sub, and continue" in project.prompts("sub", "IMPLEMENT")[1]
 
 
 def test_a_judge_who_says_nothing_neither_passes_nor_fails(tmp_path: Path) -> None:

@@ -4,13 +4,9 @@ from typing import Any
 
 from delivery_tests.briefs import CIRCUIT
 from interlock.engine.case import OPEN, Decision
+from interlock_delivery.open_tasks import PastDecision
 from interlock_delivery.steps import read_rule_tags
-from interlock_delivery.task_context import (
-    PastDecision,
-    find_guidance,
-    find_last_answer,
-    find_open_points,
-)
+from interlock_delivery.task_context import find_guidance, find_last_answer, find_open_points
 
 TAGS = read_rule_tags(CIRCUIT)
 

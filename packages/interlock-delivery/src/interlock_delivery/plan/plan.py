@@ -1,8 +1,7 @@
-"""A plan as records, and the graph of its tasks.
+"""Define a plan as records, and compute the graph of its tasks.
 
-The graph answers order, roots, dependents, rounds, critical path and cycles. It works on broken
-plans too: a blocker that does not exist never ends, and of tasks with one id the first counts.
-Nothing recurses, since a plan may be one long chain.
+The graph works on broken plans too: a blocker that does not exist never ends, and of several tasks
+with one id the first counts. Nothing recurses, since a plan may be one long chain.
 """
 
 import re
@@ -24,7 +23,7 @@ _LEGAL_ID: Final = re.compile(ID)
 
 
 class PlanFinding(msgspec.Struct, frozen=True):
-    """One thing about a plan that is wrong, or worth a look, and what to do about it.
+    """Something wrong or doubtful in a plan, and what to do about it.
 
     A cycle carries its `path`: each task waits for the next, the last for the first.
     """
@@ -38,7 +37,7 @@ class PlanFinding(msgspec.Struct, frozen=True):
 
 
 class Phase(msgspec.Struct, frozen=True):
-    """A stretch of the plan. It orders nothing: only `blocked_by` does."""
+    """A section of the plan. It orders nothing; only `blocked_by` does."""
 
     id: str
     name: str = ""
@@ -51,7 +50,7 @@ class Phase(msgspec.Struct, frozen=True):
 
 
 class Task(msgspec.Struct, frozen=True):
-    """One piece of work. `phase` is a phase's id, `blocked_by` are the tasks it waits for."""
+    """One piece of work. `phase` is a phase's id; `blocked_by` are the tasks it waits for."""
 
     id: str
     title: str = ""
@@ -66,7 +65,7 @@ class Task(msgspec.Struct, frozen=True):
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """A plan as it was read. `remarks` are findings that only its text could show."""
+    """A plan as it was read. `remarks` are findings that only its text shows."""
 
     title: str = ""
     overview: str = ""
@@ -78,7 +77,7 @@ class Plan(msgspec.Struct, frozen=True):
 
 
 def is_legal_id(name: str) -> bool:
-    """Whether a task may have this id: the same grammar that signals have."""
+    """Return True if a task may have this id, by the grammar of signals."""
     return _LEGAL_ID.fullmatch(name) is not None
 
 
@@ -86,7 +85,7 @@ Blockers = Mapping[str, tuple[str, ...]]
 
 
 def list_blockers(plan: Plan) -> dict[str, tuple[str, ...]]:
-    """For each task, in the plan's order, whom it waits for, each once."""
+    """Return the distinct blockers of each task, in the plan's order."""
     found: dict[str, tuple[str, ...]] = {}
     for task in plan.tasks:
         found.setdefault(task.id, tuple(dict.fromkeys(task.blocked_by)))
@@ -94,7 +93,7 @@ def list_blockers(plan: Plan) -> dict[str, tuple[str, ...]]:
 
 
 def find_direct_dependents(waits: Blockers) -> dict[str, list[str]]:
-    """For each task, which tasks name it as their blocker."""
+    """Return the tasks that each task blocks directly."""
     found: dict[str, list[str]] = {name: [] for name in waits}
     for name, needed in waits.items():
         for blocker in needed:
@@ -104,7 +103,7 @@ def find_direct_dependents(waits: Blockers) -> dict[str, list[str]]:
 
 
 def find_startable(plan: Plan, done: Iterable[str] = ()) -> tuple[str, ...]:
-    """The tasks that are not done and whose blockers all are."""
+    """Return the tasks that are not done but whose blockers all are."""
     ended = set(done)
     return tuple(
         name
@@ -114,7 +113,7 @@ def find_startable(plan: Plan, done: Iterable[str] = ()) -> tuple[str, ...]:
 
 
 def order_tasks(plan: Plan) -> tuple[str, ...]:
-    """Every task that can ever start, after all it waits for; else in the plan's order."""
+    """Return every task that can ever start, blockers first, otherwise in the plan's order."""
     waits = list_blockers(plan)
     place = {name: index for index, name in enumerate(waits)}
     names = list(waits)
@@ -134,7 +133,7 @@ def order_tasks(plan: Plan) -> tuple[str, ...]:
 
 
 def compute_rounds(plan: Plan) -> dict[str, int]:
-    """In which round each task can start at the earliest, from 1, if all rounds take equally long.
+    """Return the earliest round of each task, from 1, if all rounds take equally long.
 
     Tasks that can never start are left out.
     """
@@ -146,9 +145,9 @@ def compute_rounds(plan: Plan) -> dict[str, int]:
 
 
 def count_dependents(plan: Plan) -> dict[str, int]:
-    """How many tasks wait for each one, directly or through others.
+    """Return the number of tasks that wait for each task, directly or not.
 
-    Those who wait are kept as the bits of one number, so that a wide plan stays cheap.
+    The waiting tasks are the bits of one number, which keeps wide plans cheap.
     """
     waits = list_blockers(plan)
     bit = {name: 1 << index for index, name in enumerate(waits)}
@@ -160,7 +159,7 @@ def count_dependents(plan: Plan) -> dict[str, int]:
 
 
 def find_critical_path(plan: Plan) -> tuple[str, ...]:
-    """The longest chain of tasks that wait for each other; the first such in the plan's order."""
+    """Return the longest chain of blockers; of several, the first in the plan's order."""
     depth = compute_rounds(plan)
     if not depth:
         return ()
@@ -174,7 +173,7 @@ def find_critical_path(plan: Plan) -> tuple[str, ...]:
 
 
 class Cycles(msgspec.Struct, frozen=True):
-    """Chains that end where they began, and every task that is caught in one."""
+    """The cycles that were found, and every task that is part of one."""
 
     paths: tuple[tuple[str, ...], ...]
     caught: tuple[str, ...]
@@ -197,7 +196,7 @@ def find_cycles(plan: Plan, most: int) -> Cycles:
                 continue
             path = [name, *_find_shortest_path(blockers, blocker, name)]
             if len(path) == 1 and blocker != name:
-                continue  # on the way from one cycle to another, and part of none
+                continue  # between two cycles, and part of none
             shown.update(zip(path, [*path[1:], name], strict=True))
             caught.update(path)
             first = min(range(len(path)), key=lambda at: place[path[at]])
@@ -225,7 +224,7 @@ def _drop_ended(edges: Blockers) -> Blockers:
     left = {name: len(more) for name, more in known.items()}
     into = find_direct_dependents(edges)
     ended = [name for name, count in left.items() if not count]
-    for name in ended:  # grows while it is gone through
+    for name in ended:  # the loop appends to it
         for other in into[name]:
             left[other] -= 1
             if not left[other]:
@@ -257,7 +256,7 @@ def _find_shortest_path(blockers: Blockers, start: str, goal: str) -> list[str]:
 
 
 def index_tasks(plan: Plan) -> dict[str, Task]:
-    """The tasks by id; of several with one id, the first."""
+    """Return the tasks by id; of several with one id, the first."""
     found: dict[str, Task] = {}
     for task in plan.tasks:
         found.setdefault(task.id, task)

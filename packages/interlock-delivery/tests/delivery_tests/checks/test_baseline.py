@@ -114,7 +114,7 @@ async def test_a_file_that_cannot_be_understood_is_taken_for_none(
 
 @pytest.mark.parametrize("commit", ["", "../x", "HEAD~1", "a" * 65, "ä", "a\0"])
 def test_a_commit_that_is_none_is_refused(commit: str, tmp_path: Path) -> None:
-    with pytest.raises(SourceError, match="is no commit"):
+    with pytest.raises(SourceError, match="not a commit"):
         read_baseline(tmp_path, commit)
 
 

@@ -166,9 +166,7 @@ def test_status_while_it_is_at_work_and_after_a_kill(tmp_path: Path) -> None:
     # An agent that was just being started may hold the lock for a moment longer.
     until(lambda: stands() == "PAUSED at work IMPLEMENT", "it is seen to rest")
     plan = tmp_path / "plan.md"
-    assert world.say("deliver", "status").out.endswith(
-        f"nobody works on it; 'interlock deliver {plan}' continues it\n"
-    )
+    assert f"'interlock deliver {plan}'" in world.say("deliver", "status").out.splitlines()[-1]
     assert world.say(*RUN).code == 0
 
 
