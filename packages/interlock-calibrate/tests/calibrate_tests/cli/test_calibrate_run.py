@@ -132,7 +132,7 @@ def test_the_scorecard_is_written_in_every_form(world: World) -> None:
     ("words", "outcome"),
     [
         (("--agent", "nobody"), "'nobody' names no agent"),
-        (("--agent", "stub", "--dispatch", "file"), "give one of them"),
+        (("--agent", "stub", "--dispatch", "file"), "give only one"),
         (("--agent", "stub", "--runs", "0"), "from 1 to 100"),
         (("--agent", "stub", "--edition", "v9"), "there is no edition 'v9'"),
         (("--agent", "stub", "--weights", "x"), "there are no weights 'x'"),
