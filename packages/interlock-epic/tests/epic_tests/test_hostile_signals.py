@@ -15,11 +15,11 @@ from interlock.signals.lines import LineReader
 from interlock_epic.checkpoints.place import StateFolder
 from interlock_epic.checkpoints.store import Checkpoints
 from interlock_epic.config import EpicConfig
-from interlock_epic.driver import EpicDriver, SignalLog
 from interlock_epic.epic_file import EpicStory
 from interlock_epic.progress import CheckpointUpdater
 from interlock_epic.sessions.record import SessionAttempt, SessionRecord
 from interlock_epic.status import EFFECTS
+from interlock_epic.steps import EpicSteps, SignalLog
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 TYPES = (*EFFECTS, "CHECKPOINT")
@@ -71,7 +71,7 @@ def test_no_signal_breaks_the_keeping_of_the_checkpoint(result: list[str], has_o
             epic_id="epic-3", root=name, db=name, fresh=True, stories=(EpicStory(id="3-1"),)
         )
         signals = SignalLog(folder / "signals.jsonl", notes.append, time.time)
-        driver = EpicDriver(checkpoints, config, signals, time.time, lambda: 1)
+        driver = EpicSteps(checkpoints, config, signals, time.time, lambda: 1)
         case = Case("epic-3", "SESSION")
         if has_one:
             assert driver.resume(Case("epic-3", "RESUME", visits={"RESUME": 1}))["ready"]

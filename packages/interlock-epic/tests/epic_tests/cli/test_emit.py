@@ -35,8 +35,8 @@ def test_prints_the_canonical_line(world: World, words: list[str], line: str) ->
     [
         (["CHECKPOINT"], f"CHECKPOINT takes WRITE, LOADED, MISSING, or exactly {FOUR}"),
         (["HITL_HALT"], f"HITL_HALT lacks issue: write SAGE_SIGNAL:HITL_HALT:{ISSUE}"),
-        (["STORY_STARTD"], "'STORY_STARTD' is no signal type; did you mean STORY_STARTED?"),
-        (["epic-started", "e"], "'epic-started' is no signal type; did you mean EPIC_STARTED?"),
+        (["STORY_STARTD"], "'STORY_STARTD' is not a signal type; did you mean STORY_STARTED?"),
+        (["epic-started", "e"], "'epic-started' is not a signal type; did you mean EPIC_STARTED?"),
         (["FATAL_ERROR", "x\x00y"], "a payload must not contain control characters"),
     ],
 )

@@ -199,7 +199,7 @@ def test_an_epic_from_its_first_session_to_its_last_leaves_all_in_its_checkpoint
     assert kept["epic"]["status"] == "done"
     assert kept["position"]["task"] == "4"
     assert kept["git"]["commit"] == project.repo.git("rev-parse", "HEAD")
-    assert "Go on here: story 3-2, phase-2, task 4." in project.prompt(3)
+    assert "story 3-2, phase-2, task 4." in project.prompt(3)
     assert not project.prompt(1).startswith("/")
     assert "must hold: A sailor can log in." in project.prompt(1)
 

@@ -81,7 +81,7 @@ def test_restoring_asks_for_a_clean_place_and_a_known_number(
     dirty(repo)
     run(kept)
     repo.write({"b.txt": "mine\n"})
-    with pytest.raises(StateError, match=r"there is uncommitted work \(b.txt\): commit it first"):
+    with pytest.raises(StateError, match=r"uncommitted work \(b.txt\)"):
         restore_stash(kept, EPIC, 1, AT)
     with pytest.raises(StateError, match=r"no such stash is recorded for epic-3: there are 1"):
         restore_stash(kept, EPIC, 2, AT)
