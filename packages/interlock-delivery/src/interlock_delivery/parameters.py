@@ -289,7 +289,7 @@ def _list_notes(case: Case, cut: Mapping[str, int]) -> list[str]:
     notes = [f"Cut to fit: {', '.join(parts)}."] if parts else []
     if case.context.get("override") and case.step not in steps.REPAIR:
         notes.append(
-            "A human decided to go on although the infrastructure is not healthy: "
+            "A human decided to continue although the infrastructure is not healthy: "
             "do not report what was broken before."
         )
     return notes

@@ -259,6 +259,3 @@ class _TaskDraft:
             target_files=tuple(map(clean_file_path, parse_paths(fields.get("target_files", ())))),
             line=self.line,
         )
-
-
-_INDENT = "    "

@@ -6,7 +6,7 @@ with one id the first counts. Nothing recurses, since a plan may be one long cha
 
 import re
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from heapq import heapify, heappop, heappush
 from typing import Final, Literal
 
@@ -81,7 +81,7 @@ def is_legal_id(name: str) -> bool:
     return _LEGAL_ID.fullmatch(name) is not None
 
 
-Blockers = Mapping[str, tuple[str, ...]]
+Blockers = Mapping[str, Sequence[str]]
 
 
 def list_blockers(plan: Plan) -> dict[str, tuple[str, ...]]:
@@ -114,7 +114,10 @@ def find_startable(plan: Plan, done: Iterable[str] = ()) -> tuple[str, ...]:
 
 def order_tasks(plan: Plan) -> tuple[str, ...]:
     """Return every task that can ever start, blockers first, otherwise in the plan's order."""
-    waits = list_blockers(plan)
+    return _order(list_blockers(plan))
+
+
+def _order(waits: Blockers) -> tuple[str, ...]:
     place = {name: index for index, name in enumerate(waits)}
     names = list(waits)
     freed = find_direct_dependents(waits)
@@ -180,10 +183,9 @@ class Cycles(msgspec.Struct, frozen=True):
 
 
 def find_cycles(plan: Plan, most: int) -> Cycles:
-    """Cycles, until every blocker that is part of one is shown; of several the shortest.
+    """Return at most `most` cycles, together showing every blocker that is part of one.
 
-    Each path begins with the task that stands first in the plan, and lists each task once.
-    At most so many are shown.
+    Each is the shortest for its blocker, and a path that begins with its first task in the plan.
     """
     blockers = _keep_cyclic(list_blockers(plan))
     place = {name: index for index, name in enumerate(blockers)}
@@ -205,40 +207,24 @@ def find_cycles(plan: Plan, most: int) -> Cycles:
 
 
 def _keep_cyclic(blockers: Blockers) -> Blockers:
-    """Without the tasks that can start, and without those that only wait: what is left is part of
-    a cycle, or stands between two."""
-    endless = _drop_ended(blockers)
-    both = _drop_ended(
-        {name: tuple(each) for name, each in find_direct_dependents(endless).items()}
-    )
-    return {
-        name: tuple(each for each in needed if each in both)
-        for name, needed in endless.items()
-        if name in both
-    }
-
-
-def _drop_ended(edges: Blockers) -> Blockers:
-    """Without the nodes from which every way comes to an end."""
-    known = {name: [each for each in more if each in edges] for name, more in edges.items()}
-    left = {name: len(more) for name, more in known.items()}
-    into = find_direct_dependents(edges)
-    ended = [name for name, count in left.items() if not count]
-    for name in ended:  # the loop appends to it
-        for other in into[name]:
-            left[other] -= 1
-            if not left[other]:
-                ended.append(other)
-    gone = {*ended}
-    return {
-        name: tuple(each for each in more if each not in gone)
-        for name, more in known.items()
-        if name not in gone
-    }
+    """Drop the tasks that can start, and those that only wait; keep cycles and what links them."""
+    for _ in range(2):
+        known = {
+            name: tuple(each for each in needed if each in blockers)
+            for name, needed in blockers.items()
+        }
+        ended = {*_order(known)}
+        left = {
+            name: tuple(each for each in needed if each not in ended)
+            for name, needed in known.items()
+            if name not in ended
+        }
+        blockers = find_direct_dependents(left)
+    return blockers
 
 
 def _find_shortest_path(blockers: Blockers, start: str, goal: str) -> list[str]:
-    """The shortest way from start to just before goal; empty if there is none, or it is there."""
+    """Return the shortest path from start to just before goal, or [] if there is none."""
     came: dict[str, str] = {start: ""}
     queue = deque([start])
     while queue and goal not in came:

@@ -93,7 +93,7 @@ def _undo_setup_changes(tree: PrepareTarget) -> list[str]:
     differing = sorted(list_changed(tree.git))
     if differing:
         tree.git.read_line("checkout-index", "--force", "--all")
-        notes.append(f"the set-up command changed {_format_paths(differing)}, which is put back")
+        notes.append(f"the set-up command changed {_format_paths(differing)}; this is undone")
     return notes
 
 

@@ -156,9 +156,7 @@ def _moved_submodule(path: bytes) -> Violation:
 
 
 def _nested_repository(path: bytes) -> Violation:
-    return _build_violation(
-        "nested-repository", path, "is a repository of its own; put plain files there"
-    )
+    return _build_violation("nested-repository", path, "is a repository; put plain files there")
 
 
 def _outside_link(path: bytes, target: bytes) -> Violation | None:

@@ -360,7 +360,7 @@ def _find_losses(workspace: DeliveryWorkspace) -> list[Removal]:
     found = [loss for tree in workspace.list_trees() if (loss := _find_loss(workspace, tree))]
     tip = workspace.merge_branch.tip
     if tip != workspace.base and tip not in workspace.ledger.published:
-        reason = "the merge branch has work that is not published; publish it, or use force"
+        reason = "the merge branch has work that is not published; publish it, or use --force"
         found.append(Removal(str(workspace.repo), reason))
     elif found:
         found.append(Removal(str(workspace.repo), "work that is kept is recorded in it"))
@@ -371,11 +371,11 @@ def _find_loss(workspace: DeliveryWorkspace, tree: TaskTree) -> Removal | None:
     where = str(tree.root)
     try:
         if tree.is_dirty():
-            return Removal(where, "it has work that is not recorded; snapshot it, or use force")
+            return Removal(where, "it has work that is not recorded; snapshot it, or use --force")
     except (SourceError, StateError) as error:
-        return Removal(where, f"it cannot be read ({error}); look at it, or use force")
+        return Removal(where, f"it cannot be read ({error}); inspect it, or use --force")
     if tree.tip not in (tree.base, *_list_merged(workspace)):
-        return Removal(where, "its work is recorded but not merged; merge it, or use force")
+        return Removal(where, "its work is recorded but not merged; merge it, or use --force")
     return None
 
 

@@ -301,7 +301,7 @@ def test_clean_takes_away_what_is_nowhere_needed(tmp_path: Path) -> None:
 def test_clean_keeps_what_is_nowhere_else(waiting: World) -> None:
     result = waiting.say("deliver", "clean", "--dry-run")
     assert result.code == 3
-    assert "trees/lies: its work is recorded but not merged; merge it, or use force" in result.out
+    assert "trees/lies: its work is recorded but not merged; merge it, or use --force" in result.out
 
 
 def test_what_cannot_be_looked_at(waiting: World, tmp_path: Path) -> None:

@@ -345,10 +345,10 @@ def test_what_would_be_lost_stays_with_its_reason(bench: Workbench) -> None:
         assert [(Path(row.path).name, row.reason) for row in found if row.is_kept] == [
             (
                 "repo.git",
-                "the merge branch has work that is not published; publish it, or use force",
+                "the merge branch has work that is not published; publish it, or use --force",
             ),
-            ("dirty", "it has work that is not recorded; snapshot it, or use force"),
-            ("recorded", "its work is recorded but not merged; merge it, or use force"),
+            ("dirty", "it has work that is not recorded; snapshot it, or use --force"),
+            ("recorded", "its work is recorded but not merged; merge it, or use --force"),
         ]
     names = sorted(path.name for path in (bench.home / "trees").iterdir())
     assert names == ["_line", "dirty", "recorded"]
