@@ -1,4 +1,4 @@
-"""A benchmark of another circuit is measured like the built-in one, in words of its own."""
+"""Test a benchmark of another circuit, which is measured like the built-in one."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Comparisons: what is more than noise, what is not, and what cannot be compared."""
+"""Test comparisons: real differences, noise, and results that cannot be compared."""
 
 import msgspec
 import pytest

@@ -1,4 +1,4 @@
-"""The scorecard: both ways of counting, splits apart, and everything that is shown of it."""
+"""Test the scorecard: rules of counting, splits, and every rendering."""
 
 import json
 from pathlib import Path

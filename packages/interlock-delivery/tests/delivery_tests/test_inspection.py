@@ -1,4 +1,4 @@
-"""The ground of a delivery: ports that do not meet, the checks of a task, trees by step."""
+"""Test the environment of a delivery: disjoint ports, the checks of a task, trees by step."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Repositories as users have them: dirty, detached, empty, deep, with hooks and submodules."""
+"""Test users' repositories: dirty, detached, empty, deep, with hooks and submodules."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Work that comes back: what judges hold against it, who must answer first, who is asked again."""
+"""Test work that comes back: objections, the order of judges, and repeated questions."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from tests.world.delivery_world import Agent, DeliveryWorld, audit, develop, pla
 
 
 def in_turn(*agents: Agent) -> Agent:
-    """Another agent for each asking; the last one for all that follow."""
+    """Return an agent that behaves differently each time; the last behaviour repeats."""
     asked: list[int] = []
 
     def answer(ask: Ask, folder: Path) -> str:
@@ -26,7 +26,7 @@ def says(text: str) -> Agent:
 
 
 def edits(name: str) -> Agent:
-    """Adds a file of its own each time, so that there is something new to look at."""
+    """Add a new file each time, so that every round has a change."""
 
     def answer(ask: Ask, folder: Path) -> str:
         (folder / f"{name}{ask.attempt}.txt").write_text("more\n")

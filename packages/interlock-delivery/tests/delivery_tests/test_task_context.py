@@ -1,4 +1,4 @@
-"""What past decisions say: which points are open, what humans said, the latest inspection."""
+"""Test what past decisions give: open points, guidance of humans, the latest inspection."""
 
 from typing import Any
 

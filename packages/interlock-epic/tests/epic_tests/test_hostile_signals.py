@@ -1,4 +1,4 @@
-"""Whatever a session prints, its checkpoint is kept or the reason is told: nothing breaks."""
+"""Test that nothing a session prints can break its checkpoint."""
 
 import tempfile
 import time
@@ -44,7 +44,7 @@ SIGNALS = st.one_of(
 
 
 def record_of(folder: Path, result: list[str]) -> SessionAttempt:
-    """How a session ended that printed this, as its carrier tells it."""
+    """Return the attempt of a session that printed these lines."""
     record = SessionRecord(folder / "session.jsonl", "epic-3")
     reader = LineReader("raw")
     for found in [*reader.feed("\n".join(result) + "\n"), *reader.close(ended_by_itself=True)]:

@@ -1,4 +1,4 @@
-"""One vocabulary: every word that people write means one status, and what is done stays done."""
+"""Test that every word means one status, and that finished work stays finished."""
 
 from itertools import pairwise
 

@@ -1,4 +1,4 @@
-"""Tuning: recorded calibrations decided again at the command line."""
+"""Test tuning of recorded calibrations at the command line."""
 
 import json
 import tomllib
@@ -14,7 +14,7 @@ from tests.world.command_line import World
 
 @pytest.fixture
 def recorded(world: World) -> World:
-    """A calibration in which the stub recalls with 0.95 and finds duplicates with 0.88 and 0.9."""
+    """Calibrate with a stub that recalls with 0.95 and finds duplicates with 0.88 and 0.9."""
     result = world.say("calibrate", "--scenario", put(world), "--agent", "stub", "--out", "r.json")
     assert result.code == 0
     return world

@@ -1,4 +1,4 @@
-"""The baseline: taken once, taken anew for other commands, gone on with after a crash."""
+"""Test that the baseline is taken once, again for other commands, and continued after a crash."""
 
 import asyncio
 import os
@@ -33,7 +33,7 @@ COMMIT = "a" * 40
 
 
 def counting(name: str, exit_code: int = 0, timeout: float = 60.0) -> Check:
-    """A check that leaves a line whenever it is run."""
+    """Return a check that leaves a line whenever it runs."""
     return Check(name, ("sh", "-c", "echo $0 >>runs", name), "", exit_code, timeout)
 
 

@@ -1,4 +1,4 @@
-"""deliver as a user types it: what is said in the end, how it stands, and with which exit code."""
+"""Test deliver as a user types it: results, status, and exit codes."""
 
 import signal
 import subprocess
@@ -15,7 +15,7 @@ RUN = ("deliver", "plan.md", "--agent", AGENT)
 
 @pytest.fixture(scope="module")
 def waiting(tmp_path_factory: pytest.TempPathFactory) -> World:
-    """One task is merged, one failed, one is blocked by it, one has a question. Read only."""
+    """Run four tasks, for reading only: merged, failed, blocked by that one, and with a question."""
     world = lay_out(tmp_path_factory.mktemp("waiting"), "adds", "lies", "after>lies", "asks")
     result = world.say(*RUN, "--set", "max_checks=1")
     assert result.code == 4, result.err
@@ -118,7 +118,7 @@ def test_a_continued_run_keeps_its_agents_unless_others_are_named(tmp_path: Path
 
 
 def asked(world: World) -> str:
-    """The number of the one open question."""
+    """Return the number of the only open question."""
     output = world.say("deliver", "status", "--json").json
     return str(max(task["question_id"] for task in output["tasks"]))
 

@@ -1,4 +1,4 @@
-"""The board as it is drawn: bounded by the screen, harmless, on a terminal only."""
+"""Test that the drawn board is bounded by the screen, harmless, and only for terminals."""
 
 import fcntl
 import io

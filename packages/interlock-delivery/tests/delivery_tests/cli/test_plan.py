@@ -1,4 +1,4 @@
-"""plan check and plan show as a user types them: findings, exit codes, whole output."""
+"""Test plan check and plan show as a user types them: findings, exit codes, whole output."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The board: where tasks stand, as words, bounded, with what is known of each."""
+"""Test the board: the state of each task, bounded."""
 
 import pytest
 from hypothesis import given

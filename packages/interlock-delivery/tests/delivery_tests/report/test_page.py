@@ -1,4 +1,4 @@
-"""The page of a delivery: well-formed, inert, bounded; what needs a human stands on top."""
+"""Test that the page of a delivery is well-formed, inert and bounded, with questions on top."""
 
 import base64
 import hashlib

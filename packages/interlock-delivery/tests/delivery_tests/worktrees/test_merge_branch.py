@@ -1,4 +1,4 @@
-"""The merge branch: one verified commit for each task, and one branch for the user."""
+"""Test the merge branch: one verified commit for each task, and one branch for the user."""
 
 import threading
 from pathlib import Path
@@ -48,7 +48,7 @@ def subjects(workspace: DeliveryWorkspace) -> list[str]:
 
 
 def lines(workspace: DeliveryWorkspace, **changed: str) -> str:
-    """src/app.py with some of its lines replaced."""
+    """Return src/app.py with some of its lines replaced."""
     rows = [f"line {number}" for number in range(1, 21)]
     for name, text in changed.items():
         rows[int(name[1:]) - 1] = text

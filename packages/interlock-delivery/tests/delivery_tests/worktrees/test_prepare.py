@@ -1,4 +1,4 @@
-"""A tree is ready for work, and what made it ready is nobody's change."""
+"""Test that preparing a tree leaves no change in it."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""Creating a workspace from every kind of repository, and cleaning without losing anything."""
+"""Test creating a workspace from every kind of repository, and cleaning it without losing work."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""The record: what is written is read back, and what could not be read back is not written."""
+"""Test that a written checkpoint can be read, and that an unreadable one is never written."""
 
 import json
 from typing import Any

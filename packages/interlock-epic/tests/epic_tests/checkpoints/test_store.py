@@ -1,4 +1,4 @@
-"""Checkpoints on disk: found again after resets and damage, and written under hard conditions."""
+"""Test checkpoints on disk: resets, damage, and writing under hard conditions."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""emit: the canonical line, or why not; over the channel when there is one."""
+"""Test the verb emit, with and without a channel."""
 
 import asyncio
 from pathlib import Path
@@ -51,7 +51,7 @@ def test_an_unknown_type_is_told_which_there_are(world: World) -> None:
 
 
 def _in_session(world: World, folder: Path, token: str) -> tuple[CliResult, list[tuple[str, str]]]:
-    """The command as an agent's tool would run it, beside a supervisor that listens."""
+    """Run the command as an agent's tool would, beside a listening supervisor."""
     received: list[tuple[str, str]] = []
 
     async def supervise() -> CliResult:

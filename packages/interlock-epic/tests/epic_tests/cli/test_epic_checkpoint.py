@@ -1,4 +1,4 @@
-"""epic checkpoint: one line for the signal, the place kept, and every way it can go wrong."""
+"""Test the verbs of epic checkpoint, and every way they can fail."""
 
 import asyncio
 from pathlib import Path
@@ -124,7 +124,7 @@ def test_a_status_that_may_not_follow(world: World, repo: GitRepo) -> None:
 
 
 def in_session(world: World, folder: Path, token: str) -> tuple[CliResult, list[tuple[str, str]]]:
-    """The command as an agent's tool would run it, beside a supervisor that listens."""
+    """Run the command as an agent's tool would, beside a listening supervisor."""
     received: list[tuple[str, str]] = []
 
     async def supervise() -> CliResult:

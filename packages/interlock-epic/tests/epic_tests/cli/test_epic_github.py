@@ -1,4 +1,4 @@
-"""An epic whose humans answer on GitHub: the real command before a real HTTP server."""
+"""Test an epic whose humans answer on GitHub, with the real command and a real HTTP server."""
 
 from collections.abc import Iterator
 

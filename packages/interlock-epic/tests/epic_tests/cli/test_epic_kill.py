@@ -1,4 +1,4 @@
-"""Killed at bad moments, an epic goes on where it was: nothing is lost, nothing is done twice."""
+"""Test that an epic killed at bad moments continues without losing or repeating anything."""
 
 import json
 import os

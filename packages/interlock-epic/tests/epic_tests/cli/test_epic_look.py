@@ -1,4 +1,4 @@
-"""How an epic is looked at and its stories set, and what bad words at these doors lead to."""
+"""Test epic status and epic story, and bad input to them."""
 
 import json
 import sys

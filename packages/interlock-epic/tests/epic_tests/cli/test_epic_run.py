@@ -1,4 +1,4 @@
-"""What ends a session, and what follows: each way, with real sessions and the real command."""
+"""Test every end of a session and what follows it, with real sessions and the real command."""
 
 import json
 import os
@@ -466,7 +466,7 @@ def test_the_resume_prompt_of_the_project_is_sent_as_it_is(world: World) -> None
 
 
 def test_a_flood_of_signals_is_counted_and_changes_no_outcome(project: Project) -> None:
-    """INTERLOCK_SIGNALS=1000000 says more."""
+    """Test a flood of signals; INTERLOCK_SIGNALS=1000000 sends more."""
     many = int(os.environ.get("INTERLOCK_SIGNALS", "100000"))
     story = "SAGE_SIGNAL:STORY_COMPLETE:3-1:done"
     output = project.run([story, {"flood": many}, SUCCESS])

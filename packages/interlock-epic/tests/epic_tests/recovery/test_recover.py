@@ -1,4 +1,4 @@
-"""Recovery: what each decision does, what can be brought back, and how attempts are counted."""
+"""Test recovery: the effect of each decision, restoring, and the count of attempts."""
 
 from collections.abc import Callable
 
@@ -211,7 +211,7 @@ def test_the_count_in_the_checkpoint_stands_in_for_a_lost_ledger(
 def test_a_stash_made_just_before_the_process_died_is_found(
     repo: GitRepo, kept: Checkpoints
 ) -> None:
-    """The journal has the beginning, git has the stash, and nothing has its commit."""
+    """Test a crash between git's stash and the journal's entry for it."""
     write(kept)
     entry = Recovery(number=1, at=AT, action="stash")
     before = loaded(kept).checkpoint
