@@ -17,7 +17,7 @@ DONE = "SAGE_SIGNAL:EPIC_COMPLETE:epic-3:success"
 STORY = "SAGE_SIGNAL:STORY_COMPLETE:3-1:done"
 FATAL = "SAGE_SIGNAL:FATAL_ERROR:SUBAGENT_FAILED:never said"
 ASKS = "SAGE_SIGNAL:HITL_REQUIRED:issue:7"
-GOES_ON = "Go on here: story 3-1, phase-1, task 1."
+GOES_ON = "Continue here: story 3-1, phase-1, task 1."
 
 
 def harbour(claude: Claude) -> Project:

@@ -1,4 +1,6 @@
-"""A plan carried out by workers on other hosts: trees travel by a git remote, checks stay here."""
+"""Test a plan carried out by workers on other hosts: trees travel by a git remote, checks stay
+here.
+"""
 
 import signal
 import subprocess
@@ -34,8 +36,9 @@ def test_only_refs_of_the_dispatch_are_fetched() -> None:
 
 
 def make_host(folder: Path) -> World:
-    """A folder that shares nothing with the coordinator's but the remote; its developers leave a
-    file with its name, and do harm to git."""
+    """Make a host that shares only the remote; its developers leave a file named after it, and
+    damage git.
+    """
     text = AGENT.read_text(encoding="utf-8")
     mark = f"    Path('by-{folder.name}').write_text('x')\n    os.system('git commit -qam mine')\n"
     world = World(folder)

@@ -1,4 +1,4 @@
-"""Calibrations whose agents are watchers of files: batches, budgets, kills, and what leaks."""
+"""Test calibrations with watchers of files as agents: batches, budgets, kills and leaks."""
 
 import json
 import signal
@@ -51,7 +51,7 @@ def calibrated(world: World, *words: str) -> CliResult:
 
 
 def read_reports(outcome: CliResult) -> list[dict[str, Any]]:
-    """What was found, without times."""
+    """Return the findings without times."""
     results = [each["result"] for each in outcome.json["records"]]
     for result in results:
         result.pop("wall_clock_ms")
@@ -60,8 +60,7 @@ def read_reports(outcome: CliResult) -> list[dict[str, Any]]:
 
 
 def apart(found: list[dict[str, Any]], calm: list[dict[str, Any]]) -> dict[str, Any]:
-    """Where two runs differ in more than the length of prompts: those tell what is known by then,
-    and that depends on who of a batch answered first."""
+    """Return how two runs differ beyond prompt lengths, which depend on the order of a batch."""
 
     def plain(result: dict[str, Any]) -> dict[str, Any]:
         steps = [{**step, "prompt_tokens": 0} for step in result["steps"]]
@@ -77,7 +76,7 @@ def apart(found: list[dict[str, Any]], calm: list[dict[str, Any]]) -> dict[str, 
 
 @pytest.fixture
 def calm(tmp_path: Path) -> list[dict[str, Any]]:
-    """The results of a run that nobody disturbs."""
+    """Return the results of an undisturbed run."""
     folder = tmp_path / "calm"
     folder.mkdir()
     world = World(folder)
@@ -211,7 +210,7 @@ CANARY = "zqxj"
 
 
 def marked(known: Scenario) -> Scenario:
-    """The scenario with every label that is a text replaced by one that stands nowhere else."""
+    """Return the scenario with every text label replaced by one that appears nowhere else."""
     plain: dict[str, Any] = msgspec.to_builtins(known)
     names = {"defect_type", "category", "defect_type_hypothesis", "symptom_category", "severity"}
     kept = {*names, "decision", "loop_target", "relevant_repos", "candidate_repos", "name"}

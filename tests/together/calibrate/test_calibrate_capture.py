@@ -1,4 +1,4 @@
-"""What counts as what: an agent that answers by a table, and results worked out by hand."""
+"""Test capturing with an agent that answers by a table, against results worked out by hand."""
 
 import json
 from typing import Any

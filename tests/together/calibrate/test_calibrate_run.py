@@ -1,4 +1,4 @@
-"""Calibrations at the command line: the stub, the gates, budgets, leaks and agents that fail."""
+"""Test calibrations at the command line: the stub, gates, budgets, leaks and failing agents."""
 
 import json
 from pathlib import Path
@@ -18,7 +18,7 @@ def put(world: World, plain: dict[str, Any] | None = None, name: str = "lab.json
 
 
 def rows(outcome: CliResult) -> dict[str, float]:
-    """Every metric that was measured, to the third decimal."""
+    """Return every measured metric to the third decimal."""
     output = outcome.json["scorecard"]["parts"][0]["rows"]
     return {row["id"]: round(row["value"], 3) for row in output if row["value"] is not None}
 
@@ -132,7 +132,7 @@ def test_the_scorecard_is_written_in_every_form(world: World) -> None:
     ("words", "outcome"),
     [
         (("--agent", "nobody"), "'nobody' names no agent"),
-        (("--agent", "stub", "--dispatch", "file"), "give one of them"),
+        (("--agent", "stub", "--dispatch", "file"), "give only one"),
         (("--agent", "stub", "--runs", "0"), "from 1 to 100"),
         (("--agent", "stub", "--edition", "v9"), "there is no edition 'v9'"),
         (("--agent", "stub", "--weights", "x"), "there are no weights 'x'"),
@@ -181,7 +181,7 @@ def test_faulty_labels_are_noted_and_scored_all_the_same(world: World) -> None:
 
 
 def program(world: World, text: str) -> str:
-    """An agent that is a program of this text."""
+    """Return an agent that runs a program with this text."""
     world.write("agent.py", text)
     return "exec:python3 agent.py"
 

@@ -1,4 +1,4 @@
-"""Comparisons: what is more than noise, what is not, and what cannot be compared."""
+"""Test comparisons: real differences, noise, and results that cannot be compared."""
 
 import msgspec
 import pytest
@@ -94,5 +94,5 @@ def test_the_text_names_what_is_clear_and_which_cases_flipped() -> None:
     clear = next(line for line in lines if line.startswith("more than noise: "))
     assert "M1," in clear
     assert "M6" not in clear
-    assert any(line.startswith("solved in B alone: ") and "W" in line for line in lines)
-    assert lines[-1] == "solved in A alone: none"
+    assert any(line.startswith("solved only in B: ") and "W" in line for line in lines)
+    assert lines[-1] == "solved only in A: none"

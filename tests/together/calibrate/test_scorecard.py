@@ -1,4 +1,4 @@
-"""The scorecard: both ways of counting, splits apart, and everything that is shown of it."""
+"""Test the scorecard: rules of counting, splits, and every rendering."""
 
 import json
 from pathlib import Path
@@ -225,9 +225,11 @@ def test_the_page_needs_nothing_and_obeys_nobody() -> None:
         assert word not in html.replace("src=x", "")
 
 
-def test_the_page_draws_its_plots(half: Calibration) -> None:
+def test_the_page_draws_its_diagram_and_bars(half: Calibration) -> None:
     html = render_scorecard_html(half, RCA)
-    assert html.count("<svg") == 4
+    part = half.scorecard.parts[0]
+    assert html.count("<svg") == 1
+    assert html.count("<meter") == len(part.classes) + len(half.scorecard.spending.by_step)
     assert html.count('class="dot"') == len(half.scorecard.parts[0].confidence.bins)
     assert "prefers-color-scheme: dark" in html
     assert html.count("<tr><td>W") == 60

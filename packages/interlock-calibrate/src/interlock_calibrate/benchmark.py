@@ -1,8 +1,8 @@
-"""Benchmarks: what an application brings so that agents can be measured on its circuit.
+"""The types by which an application lets agents be measured on its circuit.
 
-A benchmark has scenarios (cases whose right answers are known), a table of metrics, and the
-knowledge of its own results: how a run is captured, what counts as right, how it is shown. Whoever
-measures asks through these types and never learns what the cases are about.
+A benchmark has scenarios (cases with known answers), a table of metrics, and the knowledge of its
+own results: how a run is captured, what counts as right, how it is shown. Calibration uses only
+these types and never learns what the cases are about.
 """
 
 from collections.abc import Callable, Hashable, Mapping, Sequence, Sized
@@ -21,21 +21,21 @@ from interlock.journal.connection import Connection
 from interlock.system.errors import UsageError
 
 BYTES_PER_TOKEN = 4
-"""How tokens are estimated where nobody said what was used."""
+"""The estimate for tokens that nobody reported."""
 
 Mark = tuple[float, float]
-"""What counts for a case, and of how much."""
+"""The counted amount for a case, and the amount it is out of."""
 Marks = Mapping[str, Mapping[str, Mark]]
-"""Metric -> case -> mark. A case that does not matter to a metric is not there."""
+"""Metric -> case -> mark. A case that a metric ignores is missing."""
 Split = Literal["", "train", "test"]
 Bounds = tuple[float | None, float | None]
 """The lowest and the highest value that pass."""
 MetricKind = Literal["ratio", "complement", "correlation", "loops", "tokens", "weighted", "spread"]
-"""How a value comes from marks; `weighted` and `spread` come from other metrics."""
+"""The way to compute a value from marks; `weighted` and `spread` use other metrics."""
 
 
 class Metric(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One row of a metric table. `passes` has the bounds by edition."""
+    """One row of a metric table; `passes` has the bounds by edition."""
 
     id: str
     name: str
@@ -44,22 +44,22 @@ class Metric(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     formula: str
     passes: Mapping[str, Bounds]
     is_key: bool = False
-    """Whether the short tables of train and test cases show it."""
+    """True if the short tables of train and test cases show it."""
 
     @property
     def counted(self) -> bool:
-        """Whether it comes from cases, not from other metrics."""
+        """Return True if the metric comes from cases, not from other metrics."""
         return self.kind not in ("weighted", "spread")
 
 
 class Edition(msgspec.Struct, frozen=True):
-    """One way to count that was in use. A benchmark may add columns of its own."""
+    """A set of counting rules. A benchmark may add columns of its own."""
 
     weights: str
 
 
 class MetricTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """All metrics, and the sets of weights and bounds that they are judged by."""
+    """All metrics, with the weights and bounds that judge them."""
 
     default: str
     editions: Mapping[str, Edition]
@@ -72,12 +72,12 @@ class MetricTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def overall(self) -> str:
-        """The id of the weighted mean."""
+        """Return the id of the weighted mean."""
         return self._find_kind("weighted")
 
     @property
     def confidence(self) -> str:
-        """The id of the metric whose marks are how sure an answer was, and whether it was right."""
+        """Return the id of the metric that correlates confidence with being right."""
         return self._find_kind("correlation")
 
     def find_edition(self, name: str) -> Edition:
@@ -95,7 +95,7 @@ class MetricTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class StepCost(msgspec.Struct, frozen=True, kw_only=True):
-    """One visit of a step. `money` is what a carrier reported; None lets the price list decide."""
+    """One visit of a step. `money` is what a carrier reported; None uses the price list."""
 
     step: str
     prompt_tokens: int = 0
@@ -106,7 +106,7 @@ class StepCost(msgspec.Struct, frozen=True, kw_only=True):
 
 @runtime_checkable
 class CaseResult(Protocol):
-    """What an agent made of one case, as far as whoever measures it asks."""
+    """An agent's result for one case, as far as calibration needs it."""
 
     @property
     def case_id(self) -> str: ...
@@ -125,7 +125,7 @@ class CaseResult(Protocol):
 
     @property
     def pipeline_error(self) -> str:
-        """Why the case did not come to an end; empty if it did."""
+        """Return why the case did not finish, or ""."""
 
     @property
     def steps(self) -> tuple[StepCost, ...]: ...
@@ -152,7 +152,7 @@ class Scenario(Protocol):
 
     @property
     def digest(self) -> str:
-        """Changes with every label: results of other labels are not comparable."""
+        """Return a digest of all labels; results with other labels are not comparable."""
 
     @property
     def cases(self) -> Sequence[BenchmarkCase]: ...
@@ -162,14 +162,14 @@ class Scenario(Protocol):
 
     @property
     def verified_count(self) -> int:
-        """How many cases have labels that somebody verified."""
+        """Return the number of cases whose labels somebody verified."""
 
     @property
     def has_world(self) -> bool:
-        """Whether something must be made before agents can look into it."""
+        """Return True if something must be made before agents can inspect it."""
 
     def of_split(self, split: Split) -> Self:
-        """The same scenario with the cases of one split alone."""
+        """Return the scenario with only the cases of one split."""
 
 
 ScenarioT = TypeVar("ScenarioT", bound=Scenario)
@@ -177,48 +177,48 @@ ResultT = TypeVar("ResultT", bound=CaseResult)
 
 
 class ScenarioFile(NamedTuple, Generic[ScenarioT]):
-    """A scenario as it was read, and what in the file was not understood."""
+    """A scenario as read from a file, with what the file has beside it."""
 
     scenario: ScenarioT
     unread: tuple[str, ...]
 
 
 class ScoredCase(msgspec.Struct, Generic[ResultT], frozen=True, kw_only=True):
-    """One result held against its labels: all that statistics need of a case."""
+    """One result compared with its labels, as statistics need it."""
 
     result: ResultT
     solved: bool
     marks: dict[str, Mark]
     """By metric."""
     label: str | None
-    """The true class of the case; None if it has none."""
+    """The true class of the case, or None."""
     is_label_right: bool
     family: Hashable
-    """Cases of one true family belong together."""
+    """The true family; cases of one family belong together."""
     found_family: Hashable
     """The family that the agent put it into."""
 
 
 class Judgement(NamedTuple):
-    """What decisions come to for one case."""
+    """The judgement on the decisions about one case."""
 
     is_solved: bool
     is_misled: bool = False
-    """It was taken for something known that it is not: whoever believes it looks no further."""
+    """The case was taken for a known one that it is not, which ends the search."""
 
 
 class CaptureMode(msgspec.Struct, frozen=True):
-    """How a run was done, as far as it matters for what is captured."""
+    """The way a run was done, as far as it matters for capturing."""
 
     prompted: bool = True
-    """Whether prompts were read; tokens of those that were not are not counted."""
+    """True if prompts were read; the tokens of unread ones do not count."""
     billed: bool = False
-    """Whether carriers said what answers cost; else bytes are counted."""
+    """True if carriers reported the cost of answers; otherwise bytes are counted."""
     edition: str = ""
 
 
 class Column(msgspec.Struct, frozen=True):
-    """A column of the table of cases, with the most characters of a cell."""
+    """A column of the table of cases; `width` is the most characters of a cell."""
 
     title: str
     width: int
@@ -226,7 +226,7 @@ class Column(msgspec.Struct, frozen=True):
 
 
 class CaseView(msgspec.Struct, frozen=True):
-    """A result as tables show it: what it is about, where it was, a cell for each column."""
+    """A result as tables show it: its subject, its place, and a cell for each column."""
 
     subject: str
     place: str
@@ -237,15 +237,15 @@ class BenchmarkTexts(msgspec.Struct, frozen=True, kw_only=True):
     """The benchmark's own words in scorecards."""
 
     subject: str
-    """The title of what cases are about."""
+    """The title of the cases' subjects."""
     place: str
-    """The title of where they were."""
+    """The title of the cases' places."""
     label: str
-    """What the true class of a case is called."""
+    """The word for the true class of a case."""
     solved: str
-    """When a case is solved."""
+    """The condition for a solved case."""
     reference: str
-    """The baseline that plots show."""
+    """The baseline that the scorecard explains."""
     reference_meaning: str
     columns: tuple[Column, ...]
 
@@ -261,44 +261,44 @@ class Benchmark(Protocol[ScenarioT, ResultT]):
 
     @property
     def result_type(self) -> type[ResultT]:
-        """The record that results are read from files as."""
+        """Return the record type of results in files."""
 
     @property
     def own_agent(self) -> str:
-        """The agent that the application itself brings; measured if none is named."""
+        """Return the application's own agent, which is measured if none is named."""
 
     @property
     def root(self) -> str:
-        """The folder for the files of dispatches, if the user names none."""
+        """Return the default folder for the files of dispatches."""
 
     @property
     def closing_steps(self) -> frozenset[str]:
-        """Steps after which nothing is found any more: a case without them is still judged."""
+        """Return the steps that find nothing more: a case without them is still judged."""
 
     # Scenarios.
 
     def list_scenarios(self) -> list[str]:
-        """The names of those that come with the application."""
+        """Return the names of the scenarios that come with the application."""
 
     def find_scenario(self, name: str) -> ScenarioFile[ScenarioT]:
-        """One that comes with the application, by its name, or a file, by its path."""
+        """Return a scenario: a shipped one by name, or a file by path."""
 
     def summarize_scenario(self, scenario: ScenarioT) -> dict[str, Any]:
-        """What a list of scenarios says: at least name, description, cases, test and digest."""
+        """Return a row for a list: at least name, description, cases, test and digest."""
 
     def check_scenario(self, scenario: ScenarioT, unread: Sequence[str]) -> tuple[Finding, ...]:
-        """All that is wrong with the labels, worst first."""
+        """Return everything wrong with the labels, worst first."""
 
     def refuse_unusable(self, scenario: ScenarioT) -> None:
-        """SourceError if no run can be made of it."""
+        """Raise SourceError if the scenario cannot be run."""
 
     # Runs.
 
     def make_config(self, scenario: ScenarioT, home: Path, *, in_families: bool) -> dict[str, Any]:
-        """What runs of the scenario are begun with; `home` is a folder for what they need."""
+        """Return the configuration of its runs; `home` is a folder for their files."""
 
     def make_world(self, scenario: ScenarioT, home: Path) -> None:
-        """Make what agents look into, below the same folder."""
+        """Make what agents inspect, below the same folder."""
 
     def begin(
         self,
@@ -311,15 +311,15 @@ class Benchmark(Protocol[ScenarioT, ResultT]):
         options: Mapping[str, Any],
         at: float,
     ) -> int:
-        """Write down a run of that number. No label may reach the database."""
+        """Record a run of that number. No label may reach the database."""
 
     def make_ideal_agent(
         self, scenario: ScenarioT, connection: Connection, run_id: int
     ) -> Callable[[Ask], Reply | None]:
-        """An agent that answers from the labels: what a perfect one would score."""
+        """Return an agent that answers from the labels, as a perfect one would."""
 
     def approve(self, ask: Ask) -> Reply | None:
-        """A review that agrees: the application's own agent has nobody else to ask."""
+        """Approve a review, since the application's own agent has nobody else to ask."""
 
     def capture(
         self,
@@ -329,39 +329,41 @@ class Benchmark(Protocol[ScenarioT, ResultT]):
         circuit: Circuit,
         mode: CaptureMode,
     ) -> tuple[ResultT, ...]:
-        """The results of a run, in the scenario's order. Labels change nothing in them."""
+        """Return the results of a run in the scenario's order; labels do not affect them."""
 
     # Scores.
 
     def score(
         self, scenario: ScenarioT, results: Sequence[ResultT], edition: str
     ) -> tuple[ScoredCase[ResultT], ...]:
-        """One for each case, in the scenario's order; a case without a result has failed."""
+        """Return a score for each case in the scenario's order; a missing result has failed."""
 
     def make_baselines(self, scenario: ScenarioT) -> Mapping[str, Sequence[ResultT]]:
-        """What one would answer without looking, by the name of the trick."""
+        """Return the answers that need no investigation, by the name of the trick."""
 
     def list_left_out(self, scenario: ScenarioT, edition: str) -> tuple[str, ...]:
-        """Metrics that do not count for this scenario by the rules of that edition."""
+        """Return the metrics that the edition's rules leave out for this scenario."""
 
     def list_remarks(self, scenario: ScenarioT) -> tuple[str, ...]:
-        """What no agent can reach in this scenario, in sentences."""
+        """Return sentences about what no agent can reach in this scenario."""
 
     def describe(self, result: ResultT) -> CaseView:
-        """A result for tables; cells are in the order of the columns."""
+        """Return a result for tables, with cells in the order of the columns."""
 
     def make_judge(
         self, scenario: ScenarioT, connection: Connection, circuit: Circuit
     ) -> Callable[[str, RecordedDecisions], Judgement]:
-        """What a case of a recorded run would have come to by these decisions. What is needed from
-        the database is read now."""
+        """Return a judge of what other decisions would have led to.
+
+        Everything it needs from the database is read now.
+        """
 
 
 AnyBenchmark = Benchmark[Any, Any]
-"""A benchmark whose cases are nobody's business."""
+"""A benchmark with any types of scenarios and results."""
 
 GROUP = "interlock.benchmarks"
-"""A circuit, and the class of its benchmark."""
+"""The entry points: a circuit's name, and the class of its benchmark."""
 
 
 @cache

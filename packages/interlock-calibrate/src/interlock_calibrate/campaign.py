@@ -1,7 +1,7 @@
-"""A campaign: the runs of one calibration, as folders that a later command finds again.
+"""Manage the runs of one calibration, as folders that a later command finds again.
 
-Every run has a database and a number of its own, never given out twice, so that no two share a
-folder of signals. The scenario is not kept: agents can read these folders.
+Every run has its own database and a number that is never reused, so that no two share a folder of
+signals. The scenario is not stored, since agents can read these folders.
 """
 
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ from interlock_calibrate.benchmark import AnyBenchmark, Scenario
 
 FOLDER = Path(".interlock") / "calibrate"
 FIRST_NUMBER = 1001
-"""Numbers of suites of `analyze` are lower: both may share a root for signals."""
+"""The first number; suites of `analyze` use lower ones, and both may share a root for signals."""
 IDEAL_AGENT = "stub"
 """The agent that answers from the labels."""
 _BATCH_FILE = "batch-file"
@@ -29,14 +29,14 @@ _PLAN_FILE = "plan.json"
 _DATABASE_FILE = "run.db"
 _MAX_RUNS = 100
 _DISPATCHES_PER_RUN = 1_000_000
-"""Dispatches between the first ones of two runs: watchers know each by its number alone."""
+"""The distance between the first dispatches of two runs, since watchers know only their numbers."""
 
 
 class CampaignRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """What a user wants to be measured."""
+    """What a user wants to measure."""
 
     agent: str = ""
-    """In words; empty if `dispatch` asks whoever watches, else the application's own."""
+    """The agent's words; "" for the watchers of `dispatch`, or else the application's own agent."""
     dispatch: str = ""
     parallel: int | None = None
     runs: int = 1
@@ -46,12 +46,12 @@ class CampaignRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def root(self) -> Path:
-        """Where the signals are."""
+        """Return the folder of the signals."""
         return Path(str(self.files["root"]))
 
 
 class CampaignPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """What a calibration was begun with. `digest` stands for the labels of the scenario."""
+    """What a calibration began with; `digest` identifies the labels of the scenario."""
 
     scenario: str
     digest: str
@@ -80,34 +80,34 @@ class Campaign:
         return locate_database(self._folder.parent, number)
 
     def open_run(self, number: int) -> Project:
-        """The project as the run of that number sees it: with a database of its own."""
+        """Return the project with the database of that run."""
         database = self.database_of(number)
         return Project(self._project.path, db=database, display=self._project.display)
 
     def first_dispatch_after(self, number: int) -> int:
-        """Dispatches of a run come after this number: no other run of the project has them."""
+        """Return a number below all dispatches of a run and above those of earlier runs."""
         return (number - FIRST_NUMBER + 1) * _DISPATCHES_PER_RUN
 
     def write_plan(self, plan: CampaignPlan) -> None:
-        """Write the plan as it is from now on."""
+        """Replace the plan and write it."""
         self.plan = plan
         text = msgspec.json.format(msgspec.json.encode(plan), indent=1) + b"\n"
         write_file(self.home / _PLAN_FILE, text)
 
     def remove_folders(self) -> None:
-        """Give the folders back, as long as nothing was written into them."""
+        """Remove the folders that are still empty."""
         for number in self.plan.numbers:
             with suppress(OSError):
                 (self._folder / str(number)).rmdir()
 
 
 def locate_database(folder: Path, number: int) -> Path:
-    """Where the run of that number is kept, if the project's own folder is that one."""
+    """Return the path of a run's database in the project's state folder."""
     return folder / FOLDER.name / str(number) / _DATABASE_FILE
 
 
 def find_database(folder: Path, number: int) -> Path | None:
-    """The database of the run of that number, where a calibration has one."""
+    """Return the database of a run, or None if no calibration has one."""
     store = locate_database(folder, number)
     return store if store.exists() else None
 
@@ -119,9 +119,9 @@ def begin_campaign(
     circuit: Circuit,
     request: CampaignRequest,
 ) -> Campaign:
-    """A new campaign: its agent can be asked, its world is made, its plan is kept."""
+    """Begin a campaign: check its agent, make its world, and store its plan."""
     if request.agent and request.dispatch:
-        raise UsageError("--agent and --dispatch exclude each other: give one of them")
+        raise UsageError("--agent and --dispatch exclude each other; give only one")
     benchmark.metrics.find_edition(request.edition)
     plan = CampaignPlan(
         scenario=scenario.name,
@@ -134,7 +134,7 @@ def begin_campaign(
     )
     campaign = Campaign(project, plan)
     config = _make_config(campaign, benchmark, scenario, request)
-    try:  # An agent that cannot be asked is refused before anything begins.
+    try:  # Refuse an agent that cannot be asked before anything begins.
         campaign.open_run(plan.numbers[0]).build_pool(circuit, config)
     except InterlockError:
         campaign.remove_folders()
@@ -148,13 +148,13 @@ def begin_campaign(
 def _make_config(
     campaign: Campaign, benchmark: AnyBenchmark, scenario: Scenario, request: CampaignRequest
 ) -> RunConfig:
-    """What each run keeps."""
+    """Return the configuration of each run."""
     plan = campaign.plan
     batched = plan.dispatch == _BATCH_FILE
     size = int(request.files.get("batch_size", 0))
     parallel = request.parallel or (max(PARALLEL, size) if batched else 1)
     if plan.agent in (IDEAL_AGENT, benchmark.own_agent):
-        # Nobody else could review: the work puts an answer of its own in that place.
+        # Nobody else can review, so our own carrier answers instead.
         agents = {"": benchmark.own_agent}
     else:
         agents = {"": plan.agent} if plan.agent else {}
@@ -170,13 +170,15 @@ def _make_config(
 
 
 def is_worked_together(plan: CampaignPlan, parallel: int | None) -> bool:
-    """Whether cases are worked on at the same time, and one of a family for all. Otherwise each
-    comes to its end before the next begins."""
+    """Return True if cases run at the same time, with one of each family for all.
+
+    Otherwise each case ends before the next begins.
+    """
     return plan.dispatch == _BATCH_FILE or (parallel or 1) > 1
 
 
 def reserve_numbers(project: Path, root: Path, runs: int) -> tuple[int, ...]:
-    """Numbers for so many runs: none has a folder yet, here or among the signals."""
+    """Reserve numbers for the runs that have no folder yet, here or among the signals."""
     if not 1 <= runs <= _MAX_RUNS:
         raise UsageError(f"--runs {runs}: give a number from 1 to {_MAX_RUNS}")
     taken: list[int] = []
@@ -197,8 +199,10 @@ def reserve_numbers(project: Path, root: Path, runs: int) -> tuple[int, ...]:
 
 
 def find_unfinished(project: Project, digest: str, agent: str, dispatch: str) -> Campaign:
-    """The newest calibration of these labels that did not come to its end; agent and dispatch
-    choose among several, if they are named."""
+    """Return the newest unfinished calibration of these labels.
+
+    Agent and dispatch choose among several, if given.
+    """
     folder = project.path / FOLDER
     for number in sorted(_list_numbers(folder), reverse=True):
         plan = _read_plan(folder / str(number) / _PLAN_FILE)

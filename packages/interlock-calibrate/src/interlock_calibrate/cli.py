@@ -1,4 +1,4 @@
-"""`calibrate` and `tune`: scenarios whose truth is known, scorecards, comparisons, thresholds."""
+"""The verbs `calibrate` and `tune`: scenarios, scorecards, comparisons, thresholds."""
 
 import sys
 from collections.abc import Sequence
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 class DispatchMode(StrEnum):
-    """Carriers of a calibration whose asks are files, or are pulled by MCP workers."""
+    """The carriers of a calibration that use files or MCP workers."""
 
     FILE = "file"
     BATCH_FILE = "batch-file"
@@ -271,7 +271,7 @@ def _read_scenario(benchmark: "AnyBenchmark", source: str) -> "Scenario":
 
 
 def _change_config(config: "RunConfig", request: "CampaignRequest") -> "RunConfig":
-    """What may be said anew when a calibration goes on."""
+    """Return the configuration with what a resumed calibration may change."""
     size = request.files.get("batch_size")
     files = config.files | ({"batch_size": size} if size is not None else {})
     limits = config.budget | ({} if request.tokens is None else {"tokens": request.tokens})
@@ -293,7 +293,7 @@ def _write_files(
     markdown: Path | None,
     out: Path | None,
 ) -> None:
-    """The files that were asked for."""
+    """Write the requested files."""
     from interlock_calibrate.page import render_scorecard_html
     from interlock_calibrate.prices import render_cost_bill
     from interlock_calibrate.scorecard import render_calibration_json
@@ -331,7 +331,7 @@ def _show_scorecard(calibration: "Calibration", benchmark: "AnyBenchmark", *, js
 
 
 def _exit_with_result(result: "CampaignResult", card: "Scorecard", gates: "Sequence[Gate]") -> None:
-    """End the command: what broke off goes before what is not good enough."""
+    """Exit with the code of an unfinished run, or else of a missed gate."""
     if not result.is_whole and result.last is not None:
         exit_with(result.last)
     missed = [text for gate in gates if (text := gate.describe_miss(card))]

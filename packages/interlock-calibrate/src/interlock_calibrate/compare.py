@@ -1,8 +1,8 @@
-"""Two calibrations side by side: which differences are more than noise.
+"""Compare two calibrations, and tell real differences from noise.
 
-Both must be of the same scenario and rules: then the same cases are drawn from both at once (a
-paired bootstrap). Many metrics are asked at once, so their p values are corrected (Holm). Fewer
-than six cases that differ can never tell: even if all went one way, chance does that often enough.
+Both must have the same scenario and rules: then the same cases are drawn from both at once (a
+paired bootstrap). The p values of many metrics are corrected (Holm). Fewer than six differing cases
+never suffice: even if all point one way, that is too likely by chance.
 """
 
 from collections import defaultdict
@@ -18,7 +18,6 @@ from interlock_calibrate.metrics import MarkSheet, ScoringRules, collect_marks
 from interlock_calibrate.scorecard import Calibration, CaseRecord
 from interlock_calibrate.statistics import (
     SAMPLES,
-    SEED,
     Row,
     bootstrap_interval,
     correct_holm,
@@ -28,14 +27,14 @@ from interlock_calibrate.statistics import (
 )
 
 MIN_DIFFERING = 6
-"""2 x 0.5**6 is the first below 0.05."""
+"""2 x 0.5**6 is the first value below 0.05."""
 ALPHA = 0.05
 
 Verdict = Literal["better", "worse", "noise", "same", "unmeasured"]
 
 
 class Difference(msgspec.Struct, frozen=True, kw_only=True):
-    """One metric in A and B. `p` is corrected."""
+    """One metric in A and B; `p` is corrected."""
 
     id: str
     name: str
@@ -45,12 +44,14 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
     interval: Interval | None
     p: float | None
     differing: int
-    """Cases whose marks are not the same."""
+    """The number of cases with different marks."""
     verdict: Verdict
 
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
-    """`fixed` cases are solved in B and not in A (in most runs); `broken` the other way."""
+    """A comparison. `fixed` cases are solved in most runs of B and not of A, `broken` ones the
+    reverse.
+    """
 
     scenario: str
     a: str
@@ -67,16 +68,15 @@ def compare(
     table: MetricTable,
     *,
     times: int = SAMPLES,
-    seed: int = SEED,
 ) -> Comparison:
-    """How B differs from A."""
+    """Compare B with A."""
     _check_comparable(one, other)
     card = one.scorecard
     rules = ScoringRules(table, card.edition, card.weights, card.left_out)
     runs_a, runs_b = collect_marks_by_run(one.records), collect_marks_by_run(other.records)
     a, b = MarkSheet(runs_a, rules), MarkSheet(runs_b, rules)
     rows = [(*first, *second) for first, second in zip(a.rows, b.rows, strict=True)]
-    drawn = draw_samples(rows, times, seed)
+    drawn = draw_samples(rows, times)
     differences = [
         _measure_difference(metric, a, b, rows, drawn, (runs_a, runs_b))
         for metric in table.metrics
@@ -158,7 +158,7 @@ def _measure_difference(
 
 
 def _count_differing(runs: tuple[Sequence[Marks], Sequence[Marks]], metrics: Iterable[str]) -> int:
-    """Cases whose marks differ in one of the metrics."""
+    """Return the number of cases whose marks differ in one of the metrics."""
     unlike: set[str] = set()
     for metric in metrics:
         one, other = (_average_marks(each, metric) for each in runs)
@@ -181,7 +181,7 @@ def _average_marks(runs: Sequence[Marks], metric: str) -> dict[str, Mark]:
 
 
 def _correct_p_values(differences: Sequence[Difference], table: MetricTable) -> list[Difference]:
-    """The differences with corrected p values, and what can be said of them now."""
+    """Return the differences with corrected p values and final verdicts."""
     bounds = {metric.id: metric.passes[table.default] for metric in table.metrics}
     asked = [each for each in differences if each.p is not None]
     corrected = dict(
@@ -205,7 +205,7 @@ def _judge(each: Difference, p: float | None, bounds: Bounds) -> Difference:
 
 
 def _distance_from_best(bounds: Bounds, value: float) -> float:
-    """How far from best: from 1 for a metric that should be large or near 1, from 0 otherwise."""
+    """Return the distance from 1 for a metric that should be high or near 1, else from 0."""
     low, high = bounds
     if low is None:
         return value

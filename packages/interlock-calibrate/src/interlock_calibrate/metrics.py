@@ -1,7 +1,7 @@
-"""Metrics: values from marks.
+"""Compute metrics from marks.
 
-What was not measured is None, and is left out of the weighted mean. Marks are laid out as rows that
-add up, so that intervals can be drawn from the same sums.
+An unmeasured metric is None and is left out of the weighted mean. Marks are rows that add up, so
+that intervals can be drawn from the same sums.
 """
 
 from collections import defaultdict
@@ -16,14 +16,13 @@ from interlock_calibrate.statistics import Estimate, Row, standard_deviation, su
 
 
 def is_passing(bounds: Bounds, value: float) -> bool:
-    """Whether a value lies within the bounds; what is only a rounding error away does."""
+    """Return True if a value lies within the bounds, allowing for rounding errors."""
     low, high = bounds
     return (low is None or value >= low - 1e-12) and (high is None or value <= high + 1e-12)
 
 
 class ScoringRules(msgspec.Struct, frozen=True):
-    """What is counted how: an edition of the table, its weights, and metrics that are left out of
-    the weighted mean."""
+    """The edition of the table, its weights, and the metrics left out of the weighted mean."""
 
     table: MetricTable
     edition: str = ""
@@ -45,7 +44,7 @@ class ScoringRules(msgspec.Struct, frozen=True):
 
 
 class Measure(msgspec.Struct, frozen=True):
-    """A metric's value, None if nothing was measured, and the number of cases it came from."""
+    """A metric's value, None if unmeasured, and its number of cases."""
 
     id: str
     value: float | None
@@ -53,7 +52,7 @@ class Measure(msgspec.Struct, frozen=True):
 
 
 def collect_marks(cases: Iterable[tuple[str, Mapping[str, Mark]]]) -> Marks:
-    """The marks of one run, from those of each case."""
+    """Return the marks of one run."""
     marks: dict[str, dict[str, Mark]] = defaultdict(dict)
     for case_id, own in cases:
         for metric, mark in own.items():
@@ -62,8 +61,9 @@ def collect_marks(cases: Iterable[tuple[str, Mapping[str, Mark]]]) -> Marks:
 
 
 def measure_metrics(runs: Sequence[Marks], rules: ScoringRules) -> tuple[Measure, ...]:
-    """All metrics over one or more runs of the same cases: means, and the spread of the
-    weighted mean."""
+    """Measure all metrics over runs of the same cases: their means, and the spread of the overall
+    one.
+    """
     sheet = MarkSheet(runs, rules)
     total = sum_columns(sheet.rows) if sheet.rows else [0.0] * sheet.width
     return tuple(_measure_metric(sheet, metric, total) for metric in rules.table.metrics)
@@ -78,7 +78,7 @@ def _measure_metric(sheet: "MarkSheet", metric: Metric, total: Row) -> Measure:
 
 
 class MarkSheet:
-    """Marks as rows that add up: one row for each case, with the columns of every run."""
+    """Marks as rows that add up: a row for each case, with the columns of every run."""
 
     def __init__(self, runs: Sequence[Marks], rules: ScoringRules) -> None:
         self.runs = len(runs)
@@ -111,7 +111,7 @@ class MarkSheet:
                 yield from _make_columns(kind, marks.get(metric, {}).get(case))
 
     def make_estimate(self, metric: str) -> Estimate:
-        """The metric as a function of summed rows: the mean over the runs that tell it."""
+        """Return the metric as a function of summed rows, averaged over the runs."""
         one = self.measure_overall if metric == self._overall else self._singles[metric]
 
         def value(total: Row) -> float | None:
@@ -122,7 +122,7 @@ class MarkSheet:
         return value
 
     def measure_overall(self, total: Row, run: int) -> float | None:
-        """The weighted mean of one run."""
+        """Return the weighted mean of one run, or None."""
         values = {
             metric: value
             for metric in self.shares
@@ -134,7 +134,7 @@ class MarkSheet:
         return sum(self.shares[metric] * value for metric, value in values.items()) / weight
 
     def count_cases(self, metric: Metric) -> int:
-        """How many cases the metric comes from."""
+        """Return the number of cases that a metric comes from."""
         if metric.kind == "weighted":
             return len(self.case_ids)
         return len({case for marks in self._marks for case in marks.get(metric.id, {})})
@@ -167,7 +167,7 @@ def _make_columns(kind: MetricKind, mark: Mark | None) -> tuple[float, ...]:
 
 
 def compute_value(kind: MetricKind, total: Row) -> float | None:
-    """Return a value from summed columns; None if nothing was measured."""
+    """Return a value from summed columns, or None if nothing was measured."""
     if kind == "correlation":
         return _compute_correlation(total)
     one, other = total

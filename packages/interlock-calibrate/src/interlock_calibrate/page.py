@@ -1,7 +1,7 @@
-"""The scorecard as one HTML file that needs nothing else, light and dark, with plots as SVG.
+"""Render the scorecard as one self-contained HTML file, light and dark.
 
-Nothing from outside is ever markup: the template escapes all text, and the page forbids itself
-everything but its own style.
+Nothing from outside is ever markup: the template escapes all text, and the page allows itself
+nothing but its own style.
 """
 
 import base64
@@ -14,17 +14,17 @@ from markupsafe import Markup
 from interlock.system.html import load_templates, read_source
 from interlock.system.text import format_line, replace_unencodable
 from interlock.system.time import format_duration
-from interlock_calibrate import plots, text
+from interlock_calibrate import text
 from interlock_calibrate.benchmark import AnyBenchmark
 from interlock_calibrate.prices import format_money
 from interlock_calibrate.scorecard import Calibration
 
 _MAX_CASES = 400
-"""So many cases are listed."""
+"""The most cases that are listed."""
 
 
 def render_scorecard_html(calibration: Calibration, benchmark: AnyBenchmark) -> str:
-    """`scorecard.html`."""
+    """Return the text of `scorecard.html`."""
     style = read_source(_make_environment(), "scorecard.css")
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     card = calibration.scorecard
@@ -44,7 +44,7 @@ def render_scorecard_html(calibration: Calibration, benchmark: AnyBenchmark) -> 
             baselines=list(whole.rows[0].baselines),
             texts=benchmark.texts,
             formulas={metric.id: metric.formula for metric in benchmark.metrics.metrics},
-            plots=plots,
+            most=max((cost.tokens for cost in card.spending.by_step.values()), default=0),
             style=Markup(style),  # noqa: S704 -- our own file
             policy=f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; "
             "form-action 'none'",

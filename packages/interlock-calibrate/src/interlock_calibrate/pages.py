@@ -1,7 +1,7 @@
-"""The window's pages of calibrations: scorecards that were written, and how two of them differ.
+"""The window's pages of calibrations: scorecards, and the comparison of two.
 
-A scorecard is a file that `interlock calibrate --out FILE` wrote in the project. Only files that
-are found by looking for them are read, whatever an address says.
+A scorecard is a file that `interlock calibrate --out FILE` wrote in the project. Only files found
+by searching the project are read, whatever the address says.
 """
 
 from collections.abc import Iterator
@@ -32,10 +32,10 @@ _HEAD: Final = 400
 
 
 class ScorecardFile(msgspec.Struct, frozen=True):
-    """A scorecard that was found."""
+    """A scorecard file."""
 
     key: str
-    """What addresses call it."""
+    """Its name in addresses."""
     name: str
     """Its path in the project."""
     changed_at: float
@@ -45,10 +45,10 @@ class ScorecardFile(msgspec.Struct, frozen=True):
 
 @get("/scorecards", sync_to_thread=True)
 def show_scorecards(window: Window, a: str = "", b: str = "") -> Response[str]:
-    """All scorecards; with two of them, how the second differs from the first."""
+    """Show all scorecards, and the comparison of two if both are named."""
     files = list(_find_scorecards(window.project.path))
     comparison, problem = _compare(files, a, b)
-    if not a and not b and len(files) > 1:  # the two newest are offered
+    if not a and not b and len(files) > 1:  # preselect the two newest
         a, b = files[1].key, files[0].key
     return window.render(
         "calibrate/scorecards.html",
@@ -64,7 +64,7 @@ def show_scorecards(window: Window, a: str = "", b: str = "") -> Response[str]:
 
 @get("/scorecards/{key:str}", sync_to_thread=True)
 def show_scorecard(window: Window, key: str) -> Response[bytes]:
-    """One scorecard, as `interlock calibrate --html` writes it."""
+    """Send one scorecard, as `interlock calibrate --html` writes it."""
     from interlock_calibrate.page import render_scorecard_html
 
     for found in _find_scorecards(window.project.path):
@@ -87,7 +87,7 @@ def _compare(files: list[ScorecardFile], a: str, b: str) -> "tuple[Comparison | 
 
 
 def _find_scorecards(folder: Path) -> Iterator[ScorecardFile]:
-    """The newest first."""
+    """Yield the scorecards, newest first."""
     paths = [path for pattern in _FOLDERS for path in folder.glob(pattern)][:_MOST_FILES]
     known = []
     for path in paths:
@@ -109,7 +109,9 @@ def _find_scorecards(folder: Path) -> Iterator[ScorecardFile]:
 
 @lru_cache(maxsize=64)
 def _read(path: Path, _changed_at: float) -> "tuple[Calibration, AnyBenchmark] | None":
-    """The calibration in a file, kept until the file changes; None if no benchmark knows it."""
+    """Return the calibration in a file, or None if no benchmark can read it; cached until it
+    changes.
+    """
     from interlock_calibrate.scorecard import read_calibration
 
     for benchmark in find_benchmarks().values():
@@ -119,7 +121,7 @@ def _read(path: Path, _changed_at: float) -> "tuple[Calibration, AnyBenchmark] |
 
 
 class ScorecardRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A scorecard at a glance."""
+    """A scorecard in a list."""
 
     name: str
     """Its path in the project."""
@@ -138,7 +140,7 @@ class ScorecardList(msgspec.Struct, frozen=True):
 
 @reading("/scorecards", "Scorecards", sync_to_thread=True)
 def list_scorecards(project: Project) -> ScorecardList:
-    """Those in the project's folder, the newest first."""
+    """Return the scorecards in the project's folder, newest first."""
     return ScorecardList([_describe(each) for each in _find_scorecards(project.path)])
 
 

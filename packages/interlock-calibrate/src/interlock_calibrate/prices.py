@@ -1,7 +1,7 @@
-"""What tokens cost: prices from the configuration, sums of visits, and the bill as Markdown.
+"""Compute what tokens cost: prices, sums of visits, and the bill as Markdown.
 
-Prices are money for a million tokens. What a carrier itself reported goes before the price list.
-In the bill nothing from outside is markup: names are shortened to one line and escaped.
+Prices are money per million tokens. A cost that a carrier reported overrides the price list. In the
+bill nothing from outside is markup: names are shortened to one line and escaped.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,20 +18,20 @@ _MILLION = 1_000_000
 
 
 class CalibrateSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a project says about its calibrations."""
+    """A project's settings for calibrations."""
 
     prices: dict[str, Any] = {}
-    """What a million tokens cost: input, output, currency."""
+    """The price of a million tokens: input, output, currency."""
 
 
 class CalibrateTables(msgspec.Struct, frozen=True):
-    """What a project says about calibration in interlock.toml."""
+    """The tables of interlock.toml that calibration reads."""
 
     calibrate: CalibrateSettings = CalibrateSettings()
 
 
 class Prices(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Money for a million tokens, read and written by a model. `[calibrate.prices]`."""
+    """`[calibrate.prices]`: money per million tokens that a model reads and writes."""
 
     input: float = 3.0
     output: float = 15.0
@@ -51,7 +51,7 @@ class Cost(msgspec.Struct, frozen=True):
 
 
 def read_prices(table: Mapping[str, Any]) -> Prices:
-    """The prices of a configuration's table; those it does not name are the usual ones."""
+    """Return the prices in a configuration, with defaults for the others."""
     try:
         found = msgspec.convert(table, Prices)
     except msgspec.ValidationError as error:
@@ -62,7 +62,7 @@ def read_prices(table: Mapping[str, Any]) -> Prices:
 
 
 def compute_cost(result: CaseResult, prices: Prices) -> Cost:
-    """What a case cost: its visits, or its totals where none was recorded."""
+    """Return the cost of a case: of its visits, or of its totals if none was recorded."""
     if result.steps:
         return sum_costs(compute_step_cost(each, prices) for each in result.steps)
     return Cost(
@@ -82,7 +82,7 @@ def compute_step_cost(step: StepCost, prices: Prices) -> Cost:
 
 
 def sum_costs_by_step(results: Iterable[CaseResult], prices: Prices) -> dict[str, Cost]:
-    """The cost of each step, by its name."""
+    """Return the cost of each step."""
     found: dict[str, list[Cost]] = {}
     for result in results:
         for step in result.steps:
@@ -112,7 +112,7 @@ _SUBJECT_WIDTH = 25
 def render_cost_bill(
     title: str, runs: Sequence[Sequence[CaseResult]], prices: Prices, benchmark: AnyBenchmark
 ) -> str:
-    """`cost-bill.md` of all runs together."""
+    """Return the text of `cost-bill.md` for all runs together."""
     results = [result for run in runs for result in run]
     total = sum_costs(compute_cost(result, prices) for result in results)
     parts = [
@@ -199,5 +199,5 @@ def _render_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def format_money(amount: float) -> str:
-    """Cents where they matter, more digits where it is less than one."""
+    """Format money with cents, or with more digits below one."""
     return f"{amount:.2f}" if amount >= 1 or amount == 0 else f"{amount:.4f}"

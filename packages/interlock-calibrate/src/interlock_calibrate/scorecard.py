@@ -1,8 +1,8 @@
-"""The scorecard: everything a calibration says about an agent, as one record and as JSON.
+"""Build the scorecard: everything a calibration says about an agent, as one record and as JSON.
 
-Puts values, intervals, baselines, confidence, families and cost together, for all cases and for
-each split apart. Chance and time are arguments: the same results give the same scorecard. What a
-run leaves behind as JSON is what a comparison and a tuning read.
+It combines values, intervals, baselines, confidence, families and cost, for all cases and for each
+split. The same results and the same time give the same scorecard. Comparisons and tuning read the
+JSON.
 """
 
 from collections import defaultdict
@@ -39,7 +39,6 @@ from interlock_calibrate.metrics import (
 from interlock_calibrate.prices import Cost, Prices, compute_cost, sum_costs, sum_costs_by_step
 from interlock_calibrate.statistics import (
     SAMPLES,
-    SEED,
     Bin,
     Grouping,
     bootstrap_interval,
@@ -55,17 +54,17 @@ ScoredRun = Sequence[ScoredCase[Any]]
 
 
 class CalibrationInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """Which run this is: words of whoever ran it."""
+    """What the user said about a run."""
 
     agent: str = ""
     dispatch: str = ""
     at: str = ""
     note: str = ""
-    """What a reader must know before the numbers: that the run is not whole, for example."""
+    """What a reader must know first, for example that the run is unfinished."""
     source: str = ""
-    """The scenario in the words of whoever ran it: a name, or a file."""
+    """The scenario as the user named it: a name or a file."""
     stores: tuple[str, ...] = ()
-    """Where each run is recorded."""
+    """The databases of the runs."""
 
 
 class MetricRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,23 +77,23 @@ class MetricRow(msgspec.Struct, frozen=True, kw_only=True):
     interval: Interval | None
     passes: Bounds
     passed: bool | None
-    """None if it was not measured: then it neither passes nor fails."""
+    """None if it was not measured; then it neither passes nor fails."""
     cases: int
     baselines: dict[str, float | None]
 
 
 class ClassRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A true label, and how many of its cases were given it."""
+    """A true label, and the number of its cases that got it."""
 
     label: str = msgspec.field(name="defect_type")
-    """Files have the word of the benchmark that was first."""
+    """Files use the first benchmark's word."""
     right: float
     cases: int
     interval: Interval | None
 
 
 class Confidence(msgspec.Struct, frozen=True, kw_only=True):
-    """How well the agent knows what it knows, over answers with a confidence."""
+    """How well confidence matches accuracy, over the answers with a confidence."""
 
     answers: int
     brier: float | None
@@ -103,7 +102,7 @@ class Confidence(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ScorecardPart(msgspec.Struct, frozen=True, kw_only=True):
-    """All cases, or those of one split. `solved` is the mean over runs."""
+    """All cases, or those of one split; `solved` is the mean over runs."""
 
     name: str
     cases: int
@@ -125,7 +124,7 @@ class CalibrationCost(msgspec.Struct, frozen=True, kw_only=True):
     by_step: dict[str, Cost]
     per_case: float
     per_solved: float | None
-    """Money for each case that was solved; None if none was."""
+    """Money per solved case; None if none was solved."""
 
 
 class Scorecard(msgspec.Struct, frozen=True, kw_only=True):
@@ -140,27 +139,27 @@ class Scorecard(msgspec.Struct, frozen=True, kw_only=True):
     verified: int
     candidates: int
     failed: int
-    """Results of cases that did not come to an end, over all runs."""
+    """The number of results of unfinished cases, over all runs."""
     parts: tuple[ScorecardPart, ...]
     spending: CalibrationCost
     remarks: tuple[str, ...] = ()
-    """What no agent can reach in this scenario, in sentences."""
+    """Sentences about what no agent can reach in this scenario."""
 
     @property
     def passed(self) -> bool:
-        """Return whether something was measured, and nothing that counts fails."""
+        """Return True if something was measured and no counted metric fails."""
         judged = [row.passed for row in self.parts[0].rows if row.id not in self.left_out]
         return any(judged) and False not in judged
 
 
 class Gate(msgspec.Struct, frozen=True):
-    """A metric, and the least value that is good enough."""
+    """A metric, and the lowest value that passes."""
 
     metric: str
     least: float
 
     def describe_miss(self, card: Scorecard) -> str:
-        """Why it is not passed, if it is not: what was not measured is not good enough."""
+        """Return why the gate is missed, or ""; an unmeasured metric misses it."""
         value = card.parts[0].find_row(self.metric).value
         if value is not None and value >= self.least - 1e-12:
             return ""
@@ -169,7 +168,7 @@ class Gate(msgspec.Struct, frozen=True):
 
 
 def read_gate(word: str, table: MetricTable) -> Gate:
-    """`0.85` is of the overall metric, `M1=0.8` of M1."""
+    """Parse a gate: `0.85` is for the overall metric, `M1=0.8` for M1."""
     known = [metric.id for metric in table.metrics]
     metric, equals, text = word.rpartition("=")
     metric = metric if equals else table.overall
@@ -183,7 +182,7 @@ def read_gate(word: str, table: MetricTable) -> Gate:
 
 
 class CaseRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """One result with its marks: enough to compare it with another run's."""
+    """One result with its marks, enough to compare it with another run's."""
 
     run: int
     solved: bool
@@ -192,7 +191,7 @@ class CaseRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Calibration(msgspec.Struct, frozen=True, kw_only=True):
-    """All of it: the scorecard, and the results it was made from."""
+    """The scorecard, and the results it was made from."""
 
     scorecard: Scorecard
     records: tuple[CaseRecord, ...]
@@ -207,7 +206,6 @@ def score_runs(
     rules: ScoringRules | None = None,
     prices: Prices = Prices(),  # noqa: B008 - frozen
     times: int = SAMPLES,
-    seed: int = SEED,
 ) -> Calibration:
     """Score one or more runs over the same scenario."""
     rules = rules or ScoringRules(benchmark.metrics)
@@ -227,10 +225,7 @@ def score_runs(
         verified=scenario.verified_count,
         candidates=len(scenario.candidates),
         failed=sum(bool(case.result.pipeline_error) for run in scored for case in run),
-        parts=tuple(
-            _score_part(name, benchmark, part, runs, rules, times=times, seed=seed)
-            for name, part in parts
-        ),
+        parts=tuple(_score_part(name, benchmark, part, runs, rules, times) for name, part in parts),
         spending=_sum_cost(scored, prices),
         remarks=benchmark.list_remarks(scenario),
     )
@@ -248,11 +243,9 @@ def _score_part(
     scenario: Scenario,
     runs: Sequence[Results],
     rules: ScoringRules,
-    *,
     times: int,
-    seed: int,
 ) -> ScorecardPart:
-    # Scored anew, not picked from the whole: what a case counts for may hang on those before it.
+    # Score again: what a case counts for may depend on the cases before it.
     scored = [benchmark.score(scenario, run, rules.edition_name) for run in runs]
     marks = [_collect_marks(run) for run in scored]
     confidence = rules.table.confidence
@@ -265,7 +258,7 @@ def _score_part(
         name=name,
         cases=len(scenario.cases),
         solved=_count_solved(scored) / max(len(runs), 1),
-        rows=_make_rows(marks, baselines, rules, times=times, seed=seed),
+        rows=_make_rows(marks, baselines, rules, times),
         overall=dict(measure_overall_by_weights(marks, rules)),
         classes=_count_labels(scored),
         confidence=Confidence(
@@ -294,53 +287,36 @@ def _make_rows(
     marks: Sequence[Marks],
     baselines: dict[str, Marks],
     rules: ScoringRules,
-    *,
     times: int,
-    seed: int,
 ) -> tuple[MetricRow, ...]:
     sheet = MarkSheet(marks, rules)
-    drawn = draw_samples(sheet.rows, times, seed)
+    drawn = draw_samples(sheet.rows, times)
     others = {
         name: {each.id: each.value for each in measure_metrics([own], rules)}
         for name, own in baselines.items()
     }
-    return tuple(
-        _make_row(
-            metric,
-            found,
-            rules,
-            _find_interval(sheet, metric, found, drawn),
-            {name: values[metric.id] for name, values in others.items()},
+    rows = []
+    for metric, found in zip(rules.table.metrics, measure_metrics(marks, rules), strict=True):
+        bounds = metric.passes[rules.edition_name]
+        row = MetricRow(
+            id=metric.id,
+            name=metric.name,
+            group=metric.group,
+            value=found.value,
+            interval=_find_interval(sheet, metric, found, drawn),
+            passes=bounds,
+            passed=None if found.value is None else is_passing(bounds, found.value),
+            cases=found.cases,
+            baselines={name: values[metric.id] for name, values in others.items()},
         )
-        for metric, found in zip(rules.table.metrics, measure_metrics(marks, rules), strict=True)
-    )
-
-
-def _make_row(
-    metric: Metric,
-    found: Measure,
-    rules: ScoringRules,
-    around: Interval | None,
-    baselines: dict[str, float | None],
-) -> MetricRow:
-    bounds = metric.passes[rules.edition_name]
-    return MetricRow(
-        id=metric.id,
-        name=metric.name,
-        group=metric.group,
-        value=found.value,
-        interval=around,
-        passes=bounds,
-        passed=None if found.value is None else is_passing(bounds, found.value),
-        cases=found.cases,
-        baselines=baselines,
-    )
+        rows.append(row)
+    return tuple(rows)
 
 
 def _find_interval(
     sheet: MarkSheet, metric: Metric, found: Measure, drawn: Sequence[Sequence[float]]
 ) -> Interval | None:
-    """Where all draws agree the bootstrap is blind: then the share's own interval is taken."""
+    """Return the interval of a value; if all draws agree, that of the share itself."""
     if metric.kind in ("spread", "tokens") or found.value is None:
         return None
     around = bootstrap_interval(sheet.make_estimate(metric.id), sheet.rows, drawn)
@@ -371,7 +347,7 @@ def _count_labels(scored: Sequence[ScoredRun]) -> tuple[ClassRow, ...]:
 
 
 def _compare_families(scored: Sequence[ScoredRun]) -> Grouping | None:
-    """Means over the runs."""
+    """Return the means over the runs."""
     groupings = [
         found
         for run in scored
@@ -411,13 +387,13 @@ _KIND = "calibration"
 
 
 def render_calibration_json(calibration: Calibration) -> str:
-    """The same calibration gives the same text."""
+    """Return the calibration as JSON; equal calibrations give equal texts."""
     body = {"schema_version": SCHEMA_VERSION, "kind": _KIND, **msgspec.to_builtins(calibration)}
     return msgspec.json.format(msgspec.json.encode(body), indent=1).decode() + "\n"
 
 
 def read_calibration(path: Path, result_type: type[CaseResult]) -> Calibration:
-    """What a calibration left behind, with results of the benchmark's type."""
+    """Read the JSON of a calibration with results of the benchmark's type."""
     try:
         with path.open("rb") as file:
             content = file.read(_MAX_BYTES + 1)

@@ -1,8 +1,7 @@
-"""Statistics in plain Python: how far a number may be trusted, how well confidence is founded, and
-how well things were put into groups.
+"""Compute intervals, calibration of confidence, and agreement of groups in plain Python.
 
-Works on rows of numbers that add up, and on functions of their sums. Chance is an argument: the
-same seed gives the same interval on every machine.
+The functions work on rows of numbers that add up, and on estimates from their sums. Chance is an
+argument: the same seed gives the same interval on every machine.
 """
 
 import random
@@ -20,11 +19,11 @@ SEED = 20
 
 Row = Sequence[float]
 Estimate = Callable[[Row], float | None]
-"""A number from the sums of some rows; None if they do not tell."""
+"""A number from the sums of some rows, or None if they do not determine it."""
 
 
 class Bin(msgspec.Struct, frozen=True):
-    """Answers of about the same confidence, and how many of them were right."""
+    """Answers of similar confidence, and the share that is right."""
 
     low: float
     high: float
@@ -38,7 +37,7 @@ def sum_columns(rows: Sequence[Row]) -> list[float]:
 
 
 def draw_samples(rows: Sequence[Row], times: int = SAMPLES, seed: int = SEED) -> list[list[float]]:
-    """The sums of as many rows, drawn with replacement, so many times."""
+    """Return sums of as many rows, drawn with replacement `times` times."""
     if not rows:
         return []
     chance = random.Random(seed)  # noqa: S311 -- statistics, not secrets
@@ -53,9 +52,9 @@ def bootstrap_interval(
     drawn: Sequence[Row],
     level: float = LEVEL,
 ) -> Interval | None:
-    """The bootstrap's interval, bias-corrected and accelerated (BCa).
+    """Return the bootstrap's interval, bias-corrected and accelerated (BCa).
 
-    Percentiles where the correction is not defined; None where most draws tell nothing.
+    Use percentiles where the correction is undefined; return None if most draws give no value.
     """
     point = estimate(sum_columns(rows)) if rows else None
     values = sorted(value for each in drawn if (value := estimate(each)) is not None)
@@ -100,7 +99,7 @@ def _correct_shares(
 
 
 def p_value(estimate: Estimate, drawn: Sequence[Row]) -> float | None:
-    """How often a draw says otherwise than the sign says, two-sided; never 0."""
+    """Return how often a draw contradicts the sign, two-sided; never 0."""
     values = [value for each in drawn if (value := estimate(each)) is not None]
     if not values:
         return None
@@ -110,7 +109,7 @@ def p_value(estimate: Estimate, drawn: Sequence[Row]) -> float | None:
 
 
 def correct_holm(values: Sequence[float]) -> list[float]:
-    """Holm's correction: p values of several questions asked at once, in the same order."""
+    """Return Holm's corrected p values of several questions, in the same order."""
     order = sorted(range(len(values)), key=lambda at: values[at])
     corrected = [0.0] * len(values)
     highest = 0.0
@@ -121,7 +120,7 @@ def correct_holm(values: Sequence[float]) -> list[float]:
 
 
 def standard_deviation(values: Sequence[float]) -> float:
-    """The standard deviation of a sample; 0 for one value."""
+    """Return the standard deviation of a sample; 0 for one value."""
     if len(values) < 2:
         return 0.0
     mean = sum(values) / len(values)
@@ -129,14 +128,16 @@ def standard_deviation(values: Sequence[float]) -> float:
 
 
 def brier_score(answers: Sequence[tuple[float, bool]]) -> float | None:
-    """The mean squared distance of confidence and truth: 0 is best, 0.25 is always saying 0.5."""
+    """Return the mean squared distance of confidence and truth; 0 is best, 0.25 is always saying
+    0.5.
+    """
     if not answers:
         return None
     return sum((confidence - right) ** 2 for confidence, right in answers) / len(answers)
 
 
 def make_reliability_bins(answers: Iterable[tuple[float, bool]], bins: int = 10) -> tuple[Bin, ...]:
-    """Answers by confidence. Bins that nobody is in are left out; 1.0 belongs to the last."""
+    """Group answers by confidence, leaving out empty bins; 1.0 belongs to the last."""
     held: dict[int, list[tuple[float, bool]]] = {}
     for confidence, right in answers:
         held.setdefault(min(int(confidence * bins), bins - 1), []).append((confidence, right))
@@ -153,7 +154,7 @@ def make_reliability_bins(answers: Iterable[tuple[float, bool]], bins: int = 10)
 
 
 def calibration_error(answers: Sequence[tuple[float, bool]], bins: int = 10) -> float | None:
-    """ECE: how far confidence is from accuracy, in the mean over answers."""
+    """Return the expected calibration error: the mean distance of confidence and accuracy."""
     if not answers:
         return None
     found = make_reliability_bins(answers, bins)
@@ -173,8 +174,11 @@ class Grouping(msgspec.Struct, frozen=True):
 
 
 def compare_groups(truth: Mapping[str, Hashable], found: Mapping[str, Hashable]) -> Grouping | None:
-    """Found groups held against true ones: both map the same things to their groups. Pairs that are
-    together in both count, so the names of groups do not matter. None if there is nothing."""
+    """Compare found groups with true ones; return None without data.
+
+    Both map the same things to groups. Only pairs that belong together count, so names do not
+    matter.
+    """
     if not truth:
         return None
     both = Counter((truth[each], found[each]) for each in truth)
@@ -205,6 +209,6 @@ def _adjusted_rand(
         return 1.0
     by_chance = in_truth * in_found / comb(total, 2)
     most = (in_truth + in_found) / 2
-    if most == by_chance:  # all alone, or all together, in both
+    if most == by_chance:  # both have only singletons, or only one group
         return 1.0 if together == most else 0.0
     return (together - by_chance) / (most - by_chance)

@@ -1,6 +1,6 @@
-"""The scorecard and the comparison on a terminal: plain lines, aligned, the bad news included.
+"""Format scorecards, comparisons and tunings as aligned lines for a terminal.
 
-Numbers are written as people read them; what was not measured is a dash, never a number.
+An unmeasured value is a dash, never a number.
 """
 
 from collections.abc import Iterator, Sequence
@@ -23,7 +23,7 @@ _MAX_TRIALS = 20
 
 
 def format_number(value: float | None, digits: int = 3) -> str:
-    """Large numbers whole, others with so many digits."""
+    """Format large numbers without digits, others with `digits`."""
     if value is None:
         return DASH
     return f"{value:,.0f}" if abs(value) >= 1_000 else f"{value:.{digits}f}"
@@ -34,14 +34,14 @@ def format_signed(value: float | None) -> str:
 
 
 def format_interval(found: Interval | None, digits: int = 2) -> str:
-    """From where to where."""
+    """Format an interval as low..high."""
     if found is None:
         return DASH
     return f"{format_number(found.low, digits)}..{format_number(found.high, digits)}"
 
 
 def format_bounds(bounds: Bounds) -> str:
-    """What passes."""
+    """Format the bounds that pass."""
     low, high = bounds
     if low is not None and high is not None:
         return f"{low:g} to {high:g}"
@@ -53,7 +53,7 @@ def format_share(part: float, total: float) -> str:
 
 
 def render_scorecard_text(card: Scorecard, benchmark: AnyBenchmark) -> list[str]:
-    """What `interlock calibrate` prints."""
+    """Return what `interlock calibrate` prints."""
     total, table, texts = card.parts[0], benchmark.metrics, benchmark.texts
     lines = [
         *_render_head(card),
@@ -84,7 +84,7 @@ def _render_head(card: Scorecard) -> list[str]:
     if about.note:
         lines.append(format_line(about.note, 200))
     if card.failed:
-        lines.append(f"{card.failed} results are of cases that did not come to an end")
+        lines.append(f"{card.failed} results are of unfinished cases")
     return lines
 
 
@@ -117,7 +117,7 @@ def _format_metric(card: Scorecard, row: MetricRow, names: Sequence[str]) -> tup
 
 def _render_legend(card: Scorecard, overall: str) -> list[str]:
     return [
-        f"value: what was not measured is {DASH}, not judged, and left out of {overall}",
+        f"value: an unmeasured metric is {DASH}, is not judged, and is left out of {overall}",
         f"95 %: bootstrap over cases (BCa); weights: {card.weights}",
     ]
 
@@ -181,7 +181,7 @@ def _render_cost(card: Scorecard) -> list[str]:
 
 
 def render_comparison_text(found: Comparison) -> list[str]:
-    """What `interlock calibrate compare` prints."""
+    """Return what `interlock calibrate compare` prints."""
     who = f"A {format_line(found.a, 60) or 'unnamed'}, B {format_line(found.b, 60) or 'unnamed'}"
     head = ("", "metric", "A", "B", "B - A", "95 %", "p", "differ", "")
     rows = [
@@ -206,8 +206,8 @@ def render_comparison_text(found: Comparison) -> list[str]:
         "",
         "p: paired bootstrap over cases, corrected for all metrics asked (Holm)",
         f"more than noise: {', '.join(clear) or 'none'}",
-        f"solved in B alone: {_format_names(found.fixed)}",
-        f"solved in A alone: {_format_names(found.broken)}",
+        f"solved only in B: {_format_names(found.fixed)}",
+        f"solved only in A: {_format_names(found.broken)}",
     ]
 
 
@@ -218,7 +218,7 @@ def _format_names(cases: Sequence[str]) -> str:
 
 
 def render_tuning_text(found: "Tuning") -> Iterator[str]:
-    """What `interlock tune` prints."""
+    """Yield what `interlock tune` prints."""
     names = list(found.trials[0].thresholds)
     head = ("", *names, "right", "accuracy", "95 %", "misled", "dispatches", "unknown", "changed")
     rows = [_format_trial("now", [""] * len(names), found.usual)]
@@ -230,10 +230,10 @@ def render_tuning_text(found: "Tuning") -> Iterator[str]:
     yield from align_columns(head, rows)
     if len(found.trials) > _MAX_TRIALS:
         yield f"and {len(found.trials) - _MAX_TRIALS} more, see --json"
-    yield "best: nothing is lost against now, and no other such point is better with less asking"
-    yield "misled: taken for a known cause that it does not have; unknown: never answered"
+    yield "best: loses nothing against now, and no other such point is better with fewer dispatches"
+    yield "misled: taken for a known cause it does not have; unknown: never answered"
     if found.advised is None:
-        yield "advice: keep the thresholds of now; every other point tried loses something"
+        yield "advice: keep the current thresholds; every other point loses something"
         return
     advised = (f"{name}={value:g}" for name, value in found.advised.thresholds.items())
     yield f"advice: {', '.join(advised)}"
@@ -257,7 +257,7 @@ def _format_trial(mark: str, values: list[str], trial: "Trial") -> list[object]:
 
 
 def align_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """Aligned columns; a row of one cell stands by itself and widens nothing."""
+    """Align columns; a row of one cell stands alone and widens nothing."""
     lines = [tuple(head), *map(tuple, rows)]
     full = [cells for cells in lines if len(cells) > 1]
     widths = [max(len(cells[at]) for cells in full) for at in range(len(head))]

@@ -1,7 +1,7 @@
-"""Tuning: recorded runs decided again with other thresholds. No agent is asked.
+"""Decide recorded runs again with other thresholds. No agent is asked.
 
-The values to try come from a user's words. Where another threshold asks for an answer that nobody
-ever gave, the case is unknown, and counts as neither right nor wrong.
+If another threshold asks for an answer that was never given, the case is unknown, and counts as
+neither right nor wrong.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -31,16 +31,16 @@ GridPoint = Mapping[str, Any]
 
 
 def parse_axis(word: str, circuit: Circuit) -> tuple[str, tuple[float, ...]]:
-    """`recall_hit=0.6..0.9/7` are seven values from 0.6 to 0.9; `recall_hit=0.6,0.8` are two."""
+    """Parse `recall_hit=0.6..0.9/7` into seven values from 0.6 to 0.9, or `recall_hit=0.6,0.8` into
+    two.
+    """
     name, equals, text = word.partition("=")
     if not equals or name not in circuit.thresholds:
         known = ", ".join(circuit.thresholds)
         raise UsageError(f"--grid {word!r}: write NAME=0.6..0.9/7 or NAME=0.6,0.8; names: {known}")
     usual = circuit.thresholds[name]
     if isinstance(usual, bool) or not isinstance(usual, int | float):
-        raise UsageError(
-            f"--grid {name}: {usual!r} is not a number, so there are no values between"
-        )
+        raise UsageError(f"--grid {name}: {usual!r} is not a number, so it has no range of values")
     try:
         found = tuple(_parse_values(text))
     except ValueError:
@@ -70,7 +70,7 @@ def _parse_values(text: str) -> Iterator[float]:
 
 
 def parse_grid(words: Iterable[str], circuit: Circuit) -> list[GridPoint]:
-    """All combinations of all axes."""
+    """Return all combinations of all axes."""
     axes: dict[str, tuple[float, ...]] = {}
     for word in words:
         name, values = parse_axis(word, circuit)
@@ -85,7 +85,7 @@ def parse_grid(words: Iterable[str], circuit: Circuit) -> list[GridPoint]:
 
 
 class Recording(msgspec.Struct, frozen=True):
-    """A case of a recorded run: where it began, all that was answered, and who judges it."""
+    """A case of a recorded run: its start, its answers, and its judge."""
 
     case_id: str
     split: Split
@@ -102,26 +102,27 @@ class RecordedCases(msgspec.Struct, frozen=True):
 
 
 class Trial(msgspec.Struct, frozen=True, kw_only=True):
-    """One point of the grid. `right` is of the `known`; `low` counts the unknown as wrong."""
+    """One point of the grid; `right` counts among the `known` cases."""
 
     thresholds: dict[str, Any]
     right: int
     known: int
     unknown: int
     dispatches: int
-    """At least: what an unknown case would have asked further is not in it."""
+    """A lower bound: it leaves out what an unknown case would have asked next."""
     changed: int
-    """Cases that go another way than they were recorded."""
+    """The number of cases that take another way than recorded."""
     interval: Interval | None
     misled: int = 0
-    """Cases that were taken for something known that they are not."""
+    """The number of cases that were taken for a known one that they are not."""
     is_best: bool = False
-    """It loses nothing against the thresholds of now, and no other point that loses nothing has a
-    better balance with fewer dispatches."""
+    """It loses nothing against the current thresholds, and no other such point has a better balance
+    with fewer dispatches.
+    """
 
     @property
     def balance(self) -> int:
-        """Right cases, less those that were misled: a wrong recall is worse than no answer."""
+        """Return right cases minus misled ones: a wrong recall is worse than no answer."""
         return self.right - self.misled
 
     @property
@@ -130,18 +131,18 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Tuning(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of trying other thresholds on recorded cases."""
+    """The result of trying other thresholds on recorded cases."""
 
     on: str
-    """The cases that were decided again: those to train on, if the scenario has some."""
+    """The cases that were decided again: the training cases if there are any."""
     recorded: int
     usual: Trial
-    """With the thresholds of now."""
+    """The result of the current thresholds."""
     trials: list[Trial]
-    """The best first."""
+    """The trials, best first."""
     advised: Trial | None
     held_out: Trial | None
-    """The thresholds that are advised, on the cases to test with."""
+    """The advised thresholds on the test cases."""
 
 
 def tune(
@@ -173,8 +174,11 @@ def tune(
 
 
 def load_recordings(benchmark: AnyBenchmark, results: Sequence[Path], source: str) -> RecordedCases:
-    """All cases of all runs that these results name; they must be of one scenario, which is where
-    `source` says if it is not empty, and the runs must still be there."""
+    """Return all cases of all runs in these results.
+
+    They must share one scenario, which is at `source` if that is given, and the runs must still
+    exist.
+    """
     recordings: list[Recording] = []
     scenario: Scenario | None = None
     circuit: Circuit | None = None
@@ -195,7 +199,7 @@ def load_recordings(benchmark: AnyBenchmark, results: Sequence[Path], source: st
                 circuit = circuit or own
                 recordings += read_recordings(benchmark, connection, run.run_id, scenario, own)
     if circuit is None or not recordings:
-        raise SourceError("no case came to an end; calibrate without --token-budget")
+        raise SourceError("no case is finished; calibrate without --token-budget")
     return RecordedCases(circuit, recordings)
 
 
@@ -206,7 +210,7 @@ def read_recordings(
     scenario: Scenario,
     circuit: Circuit,
 ) -> list[Recording]:
-    """The cases of a run that came to an end."""
+    """Return the cases of a run that came to an end."""
     splits = {case.id: case.split for case in scenario.cases}
     judge = benchmark.make_judge(scenario, connection, circuit)
     return [
@@ -223,7 +227,7 @@ def read_recordings(
 
 
 class TuningBench:
-    """Tries points on the same recordings, and remembers what each way came to."""
+    """Tries points on the same recordings, caching judgements."""
 
     def __init__(
         self, circuit: Circuit, recordings: Sequence[Recording], closing_steps: frozenset[str]
@@ -262,8 +266,11 @@ class TuningBench:
 
 
 def rank_trials(trials: Sequence[Trial], usual: Trial) -> list[Trial]:
-    """The points with the best ones marked: the best balance first, then the cheaper, then the one
-    of which more is known. What is right less often than `usual`, or misleads more, is no best."""
+    """Sort the points and mark the best ones.
+
+    The best balance comes first, then fewer dispatches, then fewer unknown cases. A point that
+    loses against `usual` is never best.
+    """
     ordered = sorted(
         trials,
         key=lambda each: (
@@ -283,7 +290,7 @@ def rank_trials(trials: Sequence[Trial], usual: Trial) -> list[Trial]:
 
 
 def loses(trial: Trial, usual: Trial) -> bool:
-    """Whether a point is worse than the thresholds of now in what it gets right."""
+    """Return True if a point gets less right than the current thresholds, or misleads more."""
     return (
         trial.right < usual.right
         or (trial.accuracy or 0.0) < (usual.accuracy or 0.0)
@@ -292,7 +299,7 @@ def loses(trial: Trial, usual: Trial) -> bool:
 
 
 def recommend(ranked: Sequence[Trial], bench: TuningBench | None) -> Trial | None:
-    """The first of the best that loses nothing on the held-out cases either, if there are some."""
+    """Return the first best point that loses nothing on the held-out cases, or None."""
     usual = bench.try_point({}) if bench else None
     for each in ranked:
         if each.is_best and (

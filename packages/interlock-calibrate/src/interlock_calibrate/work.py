@@ -1,7 +1,7 @@
-"""The work of a campaign: its runs are begun, worked on, captured and scored, one after another.
+"""Carry out a campaign: begin its runs, work on them, capture and score the results.
 
-What the agent is called decides who answers: the ideal agent, the application's own, or any other,
-which is metered where it does not report what it used.
+The agent's name decides who answers: the ideal agent, the application's own, or any other, which is
+metered if it does not report what it used.
 """
 
 import time
@@ -43,18 +43,18 @@ BLIND_NOTICE = (
     "> This is a blind evaluation. Answer from this prompt and the repositories it names. Do not\n"
     "> read `.interlock/`, files about scenarios, or the folders of other cases.\n\n"
 )
-"""What every prompt of a calibration begins with."""
+"""The beginning of every prompt in a calibration."""
 _UNMETERED = ("exec", "script")
-"""Agents that do not say what they cost."""
+"""Agents that do not report their cost."""
 _FINISHED = ("done", "unhealthy")
 
 
 class CampaignResult(msgspec.Struct, frozen=True):
-    """What came of a campaign: the results of each run, and how the last work on one ended."""
+    """The results of each run, and the end of the last work on one."""
 
     runs: list[tuple[CaseResult, ...]]
     last: RunResult | None
-    """None if nothing was left to do."""
+    """None if no work was left."""
 
     @property
     def is_whole(self) -> bool:
@@ -62,7 +62,7 @@ class CampaignResult(msgspec.Struct, frozen=True):
 
 
 class CampaignWork:
-    """Brings the runs of one campaign to their ends."""
+    """Finishes the runs of one campaign."""
 
     def __init__(
         self,
@@ -83,10 +83,11 @@ class CampaignWork:
         thresholds: Mapping[str, Any],
         change: Callable[[RunConfig], RunConfig],
     ) -> CampaignResult:
-        """Work on all runs that are not over, in order; stop where one cannot be finished.
+        """Work on all unfinished runs in order, and stop at one that cannot be finished.
 
-        New runs begin with this circuit and these thresholds; `change` is what a later command
-        says anew, and is kept with each run."""
+        New runs begin with this circuit and these thresholds; `change` applies a later command's
+        options, which are stored with each run.
+        """
         results: list[tuple[CaseResult, ...]] = []
         last: RunResult | None = None
         numbers = self._plan.numbers
@@ -111,7 +112,7 @@ class CampaignWork:
     def score(
         self, result: CampaignResult, *, source: str, weights: str, prices: Prices
     ) -> Calibration:
-        """The scorecard; `source` is the scenario in the words of whoever ran it."""
+        """Return the scorecard; `source` is the scenario as the user named it."""
         plan = self._plan
         numbers = plan.numbers[: len(result.runs)]
         about = CalibrationInfo(
@@ -129,14 +130,14 @@ class CampaignWork:
         )
 
     def _describe_partial(self, result: CampaignResult) -> str:
-        """What a scorecard says of runs that are not whole."""
+        """Return a note about an unfinished campaign, or ""."""
         if result.is_whole or result.last is None:
             return ""
         over = sum(not each.pipeline_error for run in result.runs for each in run)
         cases = len(self._scenario.cases) * len(self._plan.numbers)
         status = result.last.status
         why = "the token budget is spent" if status == "budget" else status
-        return f"PARTIAL ({why}): {over} of {cases} cases came to an end; --resume goes on"
+        return f"PARTIAL ({why}): {over} of {cases} cases are finished; --resume continues"
 
     def _begin(
         self,
@@ -164,7 +165,7 @@ class CampaignWork:
 
     def _work_on(self, connection: Connection, run: Run) -> RunResult:
         config = msgspec.convert(run.options, RunConfig)
-        # Workers look for whoever hands out work beside the project's own database.
+        # Workers look for the server beside the project's own database.
         by_workers = self._plan.dispatch == MCP
         project = self._project if by_workers else self._campaign.open_run(run.run_id)
         pool = project.build_pool(load_circuit(run), config)
@@ -184,7 +185,7 @@ class CampaignWork:
     def _choose_carriers(
         self, connection: Connection, run: Run, pool: AgentPool
     ) -> Mapping[str, Carrier]:
-        """Who answers each role: agents of our own take the places of those in the pool."""
+        """Return the carrier of each role, with our own agents in place of the pool's."""
         agent = self._plan.agent
         if agent == IDEAL_AGENT:
             ideal = self._benchmark.make_ideal_agent(self._scenario, connection, run.run_id)
@@ -198,8 +199,7 @@ class CampaignWork:
         return pool.carriers
 
     def _change_setup(self, setup: RunSetup, config: RunConfig, waiting: Sequence[str]) -> RunSetup:
-        """Cases one after another, unless they are worked on together; briefings that name the
-        scenario."""
+        """Run cases in turn unless they run together, and name the scenario in briefings."""
         together = is_worked_together(self._plan, config.parallel)
         pace = setup.pace if together else SequentialCases(waiting)
 
@@ -226,7 +226,7 @@ class CampaignWork:
 def _change_config(
     connection: Connection, number: int, change: Callable[[RunConfig], RunConfig]
 ) -> Run:
-    """The run of that number, with what a new command says about it."""
+    """Return the run of that number, with a new command's options applied."""
     run = find_run(connection, number)
     before = msgspec.convert(run.options, RunConfig)
     if (after := change(before)) != before:
@@ -235,8 +235,7 @@ def _change_config(
 
 
 class SequentialCases(Pace):
-    """Let one case go on at a time, so that knowledge grows from case to case as it does over
-    days."""
+    """Holds back all cases but the first unfinished one, so that knowledge grows over time."""
 
     def __init__(self, waiting: Sequence[str]) -> None:
         self._waiting = dict.fromkeys(waiting)
@@ -255,8 +254,7 @@ class SequentialCases(Pace):
 
 
 class MeteredCarrier(CarrierWrapper):
-    """A carrier whose replies say what they cost, as estimated from bytes: so a budget of tokens
-    holds for agents that never report what they used."""
+    """Estimates the cost of replies from bytes, so that budgets hold for all agents."""
 
     def __init__(self, inner: Carrier) -> None:
         super().__init__(inner)

@@ -93,7 +93,7 @@ FOUR = Sums(
 
 
 class SumsBenchmark:
-    """Answers what statistics and campaigns ask, in words of its own."""
+    """A benchmark that answers everything statistics and campaigns ask."""
 
     result_type = SumResult
     own_agent = "exec:true"

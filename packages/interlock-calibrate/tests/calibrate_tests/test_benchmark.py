@@ -1,4 +1,4 @@
-"""A benchmark of another circuit is measured like the built-in one, in words of its own."""
+"""Test a benchmark of another circuit, which is measured like the built-in one."""
 
 import subprocess
 import sys
@@ -42,7 +42,7 @@ def test_the_scorecard_speaks_the_words_of_its_benchmark(half: Calibration) -> N
     bill = render_cost_bill("four", [HALF], Prices(), SUMS)
     for word in ("solved (the number is right)", "all with weights plain", "parity"):
         assert word in text
-    for word in ("Right by true parity", "always nought", "<th>Sum</th>", "sum S1", "all overall"):
+    for word in ("by true parity", "always nought", "<th>Sum</th>", "sum S1", "all overall"):
         assert word in page
     assert "| Case | Sum | Book |" in bill
     for visible in (text, page, bill):
@@ -57,7 +57,7 @@ def test_its_results_are_read_back_and_compared(half: Calibration, tmp_path: Pat
     found = compare(read(path, SUMS.result_type), whole, SUMS.metrics, times=50)
     assert [each.id for each in found.differences] == ["right", "sure", "all"]
     assert found.fixed == ("S3", "S4")
-    assert render_comparison_text(found)[-2] == "solved in B alone: 2 (S3, S4)"
+    assert render_comparison_text(found)[-2] == "solved only in B: 2 (S3, S4)"
 
 
 def test_a_campaign_runs_it_from_the_plan_to_other_thresholds(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Statistics: values reckoned by hand, and laws."""
+"""Test statistics against values computed by hand, and laws."""
 
 from collections.abc import Sequence
 from random import Random

@@ -1,4 +1,4 @@
-"""Grids of thresholds, from a user's words."""
+"""Test grids of thresholds from a user's words."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""One case after another: whose turn it is, also when some are over already."""
+"""Test the order of cases that run one after another."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""Delivery as an application: its workspace, its hooks, and the roles its own code plays."""
+"""Delivery as an application: its workspace, its hooks, and the roles that its own code plays."""
 
 from collections.abc import Collection, Mapping
 from pathlib import Path
@@ -24,7 +24,7 @@ from interlock_delivery.worktrees.workspace import DeliveryWorkspace
 
 
 class Delivery(Application):
-    """The circuit `delivery`: a plan's tasks in worktrees of their own, checked and merged."""
+    """The circuit `delivery`: the tasks of a plan, each in its own worktree, checked and merged."""
 
     own_roles = PROGRAMS
     prompt_names = NAMES
@@ -40,7 +40,7 @@ class Delivery(Application):
         clock: Clock,
         only: Collection[int] | None = None,
     ) -> RunSetup:
-        """Open the workspace; our own handlers play the roles of `PROGRAMS`."""
+        """Open the workspace, and let our own handlers play the roles of `PROGRAMS`."""
         own = msgspec.convert(config, DeliveryConfig)
         plan = load_usable_plan(own)
         workspace = DeliveryWorkspace.create(
@@ -69,8 +69,9 @@ class Delivery(Application):
 
 
 def _retry_publishing(workspace: DeliveryWorkspace) -> list[str]:
-    """Publish what an earlier session merged and could not publish, for instance because the branch
-    was checked out; the reason if it still cannot be."""
+    """Publish what an earlier session merged but could not publish; return the reason if it fails
+    again.
+    """
     if workspace.merge_branch.tip == workspace.base:
         return []
     published = workspace.merge_branch.publish()
@@ -78,7 +79,7 @@ def _retry_publishing(workspace: DeliveryWorkspace) -> list[str]:
 
 
 def _set_timeouts(circuit: Circuit, timeouts: Mapping[str, float]) -> Circuit:
-    """The circuit with the project's own timeouts for roles."""
+    """Return the circuit with the project's timeouts for roles."""
     steps = {
         name: msgspec.structs.replace(step, timeout=timeouts.get(step.role, step.timeout))
         for name, step in circuit.steps.items()

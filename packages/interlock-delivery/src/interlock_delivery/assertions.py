@@ -28,7 +28,7 @@ _FAILURES: Final = {
     "csharp": r"\.Should\s*\(\)|\[ExpectedException",
     "rust": r"#\[should_panic|\bpanic!",
 }
-"""What fails a test in itself, or asserts something of whatever stands before it."""
+"""Calls that fail a test by themselves, or assert something about the expression before them."""
 _SKIPS: Final = {
     "javascript": r"\b(?:it|test|describe)\.(?:skip|todo)\b|\bx(?:it|test|describe)\s*\(",
     "go": r"\b(?:t|tb|b|f)\.(?:Skip|Skipf|SkipNow)\(",
@@ -61,7 +61,7 @@ _LIKE: Final = {"csharp": "java", "c": "java", "swift": "java", "ruby": "shell"}
 
 
 def count_assertions(path: str, text: str) -> int:
-    """Return how many assertions that can fail stand in a file of tests."""
+    """Return the number of assertions in a file of tests that can fail."""
     language = find_language(path)
     code = blank_text(language, text)
     calls = re.finditer(_CALLS.get(language, _ANY_CALL), code)
@@ -70,15 +70,15 @@ def count_assertions(path: str, text: str) -> int:
 
 
 def count_skips(path: str, text: str) -> int:
-    """Return how many tests of a file are marked not to run."""
+    """Return the number of tests in a file that are marked as skipped."""
     language = find_language(path)
     return len(re.findall(_SKIPS.get(language, r"(?!)"), blank_text(language, text)))
 
 
 def _can_fail(code: str, call: re.Match[str]) -> bool:
-    """Return whether a call asserts something of more than constants.
+    """Return False if a call asserts only something about constants.
 
-    `expect(x)` asserts nothing before a matcher follows, nor does `assertThat(x)`.
+    `expect(x)` and `assertThat(x)` assert nothing until a matcher follows.
     """
     end = _find_end(code, call.end())
     arguments = [code[call.end() : end]]
@@ -90,7 +90,7 @@ def _can_fail(code: str, call: re.Match[str]) -> bool:
 
 
 def _read_chain(code: str, at: int) -> Iterator[str]:
-    """Yield the arguments of the calls chained at that place; empty for a plain attribute."""
+    """Yield the arguments of the calls chained at a position; "" for a plain attribute."""
     while link := _CHAINED.match(code, at):
         at = link.end()
         if link[1]:
@@ -102,7 +102,7 @@ def _read_chain(code: str, at: int) -> Iterator[str]:
 
 
 def _find_end(code: str, at: int) -> int:
-    """Return where the bracket that was opened before `at` is closed, or where we stop looking."""
+    """Return the position of the bracket that closes the one before `at`, or the search's end."""
     depth = 1
     for each in _BRACKETS.finditer(code, at, at + _LONGEST):
         depth += 1 if each[0] == "(" else -1
@@ -112,7 +112,7 @@ def _find_end(code: str, at: int) -> int:
 
 
 def blank_text(language: str, text: str) -> str:
-    """Return a text with blanks for comments and the insides of strings, lines and columns kept."""
+    """Return the text with comments and the insides of strings blanked, keeping every position."""
     tokens = _compile_tokens(_LIKE.get(language, language))
     return tokens.sub(_blank_token, text) if tokens else text
 

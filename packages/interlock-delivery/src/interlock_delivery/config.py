@@ -14,35 +14,35 @@ Expand = Literal["auto", "always", "never"]
 
 
 class DeliverySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How tasks are worked on, as `[delivery]` in interlock.toml says."""
+    """Settings for the work on tasks: `[delivery]` in interlock.toml."""
 
     copy: tuple[str, ...] = ()
-    """Files outside git that every worktree needs: patterns, relative to the project."""
+    """Files outside git that every worktree needs: patterns relative to the project."""
     setup: tuple[str, ...] = ()
-    """A command that prepares a worktree, run in it."""
+    """A command that prepares a worktree, run inside it."""
     first_port: int = 0
     ports: int = 10
-    """Each worktree gets this many ports of its own, starting at `first_port`; 0 assigns none."""
+    """The number of ports for each worktree, counted from `first_port`; no ports if that is 0."""
     policy: Policy = "baseline"
-    """What holds work back: failures that are new, or any failure."""
+    """Which failures hold work back: `baseline` only new ones, `strict` all."""
     allow_fewer_tests: bool = False
     expand: Expand = "auto"
-    """Whether an analyst writes a task out before anybody works on it."""
+    """When an analyst expands a task before a developer gets it."""
     experts: str = ".claude/agents/experts"
     per_expert: int = 2
-    """How many questions one expert is asked at a time."""
+    """The number of questions that one expert may be asked at a time."""
     checks_at_once: int = 1
-    """How many checks run at a time in one worktree."""
+    """The number of checks that may run at a time in one worktree."""
     hooks: bool = False
-    """Whether the repository's own git hooks run in our clone."""
+    """Run the repository's own git hooks in our clone."""
     let_in: tuple[str, ...] = ()
     """Environment variables that checks may see, such as DATABASE_*."""
     remote: str = ""
-    """The git remote over which workers on other hosts get their trees and hand in their work."""
+    """The git remote that workers on other hosts fetch trees from and push work to."""
 
 
 class DeliveryTables(msgspec.Struct, frozen=True):
-    """The tables of interlock.toml that are about deliveries."""
+    """The tables of interlock.toml that deliveries read."""
 
     delivery: DeliverySettings = DeliverySettings()
     check: list[CheckText] = []
@@ -50,19 +50,19 @@ class DeliveryTables(msgspec.Struct, frozen=True):
 
 
 class DeliveryConfig(msgspec.Struct, frozen=True):
-    """Everything that is fixed for one run."""
+    """The configuration that is fixed for one run."""
 
     plan: str
     source: str
     home: str
     slug: str
     secret: str
-    """Nonces are derived from it, so that a dispatch has the same one after a restart."""
+    """The source of nonces, so that a dispatch has the same one after a restart."""
     workspace: str = "delivery"
-    """The workspace's name in the tags of processes."""
+    """The workspace's id in the tags of processes."""
     base: str = "HEAD"
     timeouts: dict[str, float] = {}
-    """Seconds that a role may take, where the project sets them."""
+    """The seconds that a role may take, if the project sets them."""
     strict_signals: bool = False
     allow_untestable: bool = False
     work: DeliverySettings = DeliverySettings()

@@ -1,7 +1,7 @@
-"""What a delivery would do, printed before anything is done: `deliver --dry-run`.
+"""Describe what a delivery would do, for `deliver --dry-run`.
 
-Reads the plan, the repository and the user's options. Creates no database, no clone and no run, and
-starts no agent.
+Reads the plan, the repository and the user's options. Creates no database, clone or run, and starts
+no agent.
 """
 
 from collections.abc import Iterator, Mapping
@@ -28,7 +28,7 @@ _MOST_TASKS: Final = 60
 
 
 class DryRunPart(msgspec.Struct, frozen=True):
-    """Who plays a role; or what is in the way."""
+    """A role, the agent that plays it, and what prevents that."""
 
     role: str
     agent: str
@@ -36,7 +36,7 @@ class DryRunPart(msgspec.Struct, frozen=True):
 
 
 class DryRunStep(msgspec.Struct, frozen=True):
-    """One task, when it can start at the earliest, and after which others."""
+    """A task, its earliest round, and its blockers."""
 
     task_id: str
     title: str
@@ -45,7 +45,7 @@ class DryRunStep(msgspec.Struct, frozen=True):
 
 
 class Probe(msgspec.Struct, frozen=True):
-    """A check as it would be run."""
+    """A check as it would run."""
 
     check: str
     environment: str
@@ -54,7 +54,7 @@ class Probe(msgspec.Struct, frozen=True):
 
 
 class DryRun(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that can be said beforehand."""
+    """Everything known about a delivery before it starts."""
 
     plan: str
     title: str
@@ -62,7 +62,7 @@ class DryRun(msgspec.Struct, frozen=True, kw_only=True):
     branch: str
     base: str
     problems: tuple[str, ...]
-    """What would stop it, beside the errors among the findings."""
+    """What would prevent the start, beside errors among the findings."""
     notes: tuple[str, ...]
     findings: "tuple[PlanFinding, ...]"
     tasks: tuple[DryRunStep, ...]
@@ -71,7 +71,7 @@ class DryRun(msgspec.Struct, frozen=True, kw_only=True):
     roles: tuple[DryRunPart, ...]
     checks: tuple[Probe, ...]
     most_per_task: int
-    """Dispatches, those of our own programs and questions to humans included."""
+    """The most dispatches per task, including our own programs and questions to humans."""
     most: int
     why_so_many: str
     budget: Mapping[str, Any]
@@ -125,7 +125,7 @@ def plan_dry_run(
 
 
 def _inspect_repository(options: DeliveryOptions) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
-    """Where the work would begin, notes about the repository, and what is in the way."""
+    """Return the base commit, notes about the repository, and what prevents the start."""
     from interlock_delivery.worktrees.clone import inspect_repository
 
     try:
@@ -138,7 +138,7 @@ def _inspect_repository(options: DeliveryOptions) -> tuple[str, tuple[str, ...],
 def _list_roles(
     source: "CircuitSource", run_config: RunConfig, project: Project
 ) -> Iterator[DryRunPart]:
-    """Each role that an agent plays, the agent's name, and whether it is there."""
+    """Yield each role that an agent plays, with the agent's name and any problem."""
     from interlock.engine.circuit import HUMAN
     from interlock.runtime.application import find_application
 

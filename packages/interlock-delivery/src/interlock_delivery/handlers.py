@@ -1,12 +1,12 @@
-"""The handlers of a delivery's own steps: they create trees, run the checks and merge.
+"""Handle the delivery's own steps: create trees, run checks, merge.
 
-Their findings are data, and the circuit decides. CHECK, PROVE and HEALTH_CHECK record the work as
-it is, run the checks and compare the agent's claims; what judges changed is put back. Run twice for
-one dispatch, as after a crash, a handler finds what was done.
+Findings are data, and the circuit decides. CHECK, PROVE and HEALTH_CHECK record the work, run the
+checks and compare the agent's claims; changes by judges are undone. Run twice for one dispatch, as
+after a crash, a handler finds what was already done.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,6 +25,7 @@ from interlock_delivery.checks import verdict as findings
 from interlock_delivery.checks.records import CheckResult
 from interlock_delivery.inspection import TaskEnvironment, TreeInspection
 from interlock_delivery.merging import MergeHandler
+from interlock_delivery.open_tasks import OpenTasks
 from interlock_delivery.plan.check import assess_task
 from interlock_delivery.weakened_tests import WeakenedTest, find_weakened_tests
 from interlock_delivery.worktrees.diff import Diff
@@ -36,30 +37,23 @@ from interlock_delivery.worktrees.user_branches import accept_moves, claim_moves
 Handler = Callable[[Ask, Case], Awaitable[dict[str, Any]]]
 _MOST_TEXT: Final = 400_000
 _MOST_OWED: Final = 20
-"""Findings that one judge must answer; more than that are only listed."""
+"""The most findings that one judge must answer; further ones are only listed."""
 
 
 class CheckHandler:
-    """Inspects the work of tasks and repairs. `diffs` has the last change seen of each task, for
-    the prompts of those who judge it."""
+    """Inspects the work of tasks and repairs."""
 
     def __init__(
         self,
         environment: TaskEnvironment,
         inspection: TreeInspection,
         merging: MergeHandler,
-        conflicts_of: Callable[[str], frozenset[str]],
-        open_tasks: Callable[[], Mapping[str, tuple[str, ...]]],
+        tasks: OpenTasks,
     ) -> None:
-        """`conflicts_of` are the files a task reported as in conflict, `open_tasks` the files of
-        all open tasks."""
-        self.diffs: dict[str, Diff] = {}
-        self._commits: dict[str, tuple[str, str]] = {}
         self._environment = environment
         self._inspection = inspection
         self._merging = merging
-        self._conflicts_of = conflicts_of
-        self._open_tasks = open_tasks
+        self._tasks = tasks
 
     async def __call__(self, ask: Ask, case: Case) -> dict[str, Any]:
         tree = await asyncio.to_thread(self._environment.tree_of, case.case_id, ask.step)
@@ -75,13 +69,15 @@ class CheckHandler:
             if fresh:
                 await self._inspection.prepare(tree, ask)
                 found = await self._inspect(ask, case, tree, Snapshot(fresh))
-                notes.append("the work was put on top of what was repaired meanwhile")
+                notes.append("the work was rebased onto a repair that was merged meanwhile")
         return {**found, "notes": [*notes, *found["notes"]]}
 
     def _find_moved_branches(self, ask: Ask, case: Case) -> dict[str, Any]:
-        """What a human must know if branches of the user moved while agents were at work. What
-        this step reported before has been answered since, and is accepted."""
-        workspace, others = self._environment.workspace, self._open_tasks()
+        """Return what a human must know if branches of the user moved while agents worked.
+
+        Moves that this step reported before have been answered, and are accepted.
+        """
+        workspace, others = self._environment.workspace, self._tasks.list_declared()
         accept_moves(workspace, case.answers.get(ask.step, {}).get("moved", ()))
         moves = claim_moves(workspace, case.case_id, lambda name: name in others)
         if not moves:
@@ -100,9 +96,11 @@ class CheckHandler:
     async def _inspect(
         self, ask: Ask, case: Case, tree: TaskTree, snapshot: Snapshot
     ) -> dict[str, Any]:
-        """The checks on one recorded state, and all that is noticed about it."""
+        """Run the checks on one recorded state, and return every finding about it."""
         is_repair = ask.step in steps.REPAIR
-        diff = await self._read_diff(case.case_id, tree, snapshot.sha)
+        diff = await asyncio.to_thread(
+            self._tasks.read_diff, case.case_id, tree, tree.base, snapshot.sha
+        )
         writes = WriteSet() if is_repair else self._compare_write_set(case, diff)
         trespasses = (
             Violation(
@@ -141,22 +139,17 @@ class CheckHandler:
             "refuted": sum(each.found == "refuted" for each in claims),
         }
 
-    async def _read_diff(self, case_id: str, tree: TaskTree, sha: str) -> Diff:
-        """What changed; read once for the same two commits."""
-        commits = (tree.base, sha)
-        if self._commits.get(case_id) != commits or case_id not in self.diffs:
-            self.diffs[case_id] = await asyncio.to_thread(tree.diff, *commits)
-            self._commits[case_id] = commits
-        return self.diffs[case_id]
-
     def _compare_write_set(self, case: Case, diff: Diff) -> WriteSet:
-        """The changed files against those of this task and of the other open ones. What the task
-        reported as a conflict it may change."""
+        """Compare the changed files with those of this task and of other open tasks.
+
+        A file that the task reported as a conflict may be changed.
+        """
         declared = self._environment.find_task(case.case_id).target_files
-        others = {name: files for name, files in self._open_tasks().items() if name != case.case_id}
+        others = self._tasks.list_declared()
+        others.pop(case.case_id, None)
         prefix = self._environment.workspace.source.prefix
         found = compare_write_set(diff.paths, declared, others, prefix)
-        reported = {f"{prefix}{path}" for path in self._conflicts_of(case.case_id)}
+        reported = {f"{prefix}{path}" for path in self._tasks.list_reported(case.case_id)}
         return WriteSet(
             found.inside,
             tuple(path for path in found.outside if path not in reported),
@@ -177,7 +170,7 @@ class CheckHandler:
 
 
 def _record_work(tree: TaskTree, ask: Ask, case: Case) -> tuple[Snapshot, list[str]]:
-    """The work as it is; where only judges looked at it since, as we recorded it before."""
+    """Record the work; after an audit, restore it to what was recorded before."""
     if ask.step != steps.PROVE:
         message = f"{case.case_id}: {ask.step.lower()} {ask.attempt}"
         return tree.snapshot(message), []
@@ -185,7 +178,7 @@ def _record_work(tree: TaskTree, ask: Ask, case: Case) -> tuple[Snapshot, list[s
     notes = [f"after the work was recorded: {each.sentence}" for each in tree.check_violations(sha)]
     if not tree.is_unchanged(sha):
         tree.restore(sha)
-        notes.append("after the work was recorded somebody changed its files; they were put back")
+        notes.append("the files were changed after the work was recorded; they were restored")
     return Snapshot(sha), notes
 
 
@@ -197,7 +190,7 @@ def _find_weakened_tests(tree: TaskTree, diff: Diff) -> tuple[WeakenedTest, ...]
 
 
 def _read_new_texts(root: Path, names: Iterable[str]) -> dict[str, str]:
-    """Return the texts of the files that are still there, as far as they are of a sane size."""
+    """Return the texts of the files that still exist and are not too large."""
     found: dict[str, str] = {}
     for name in names:
         path = root / name
@@ -219,7 +212,7 @@ def _list_owed(
         first.setdefault(each.path, each.sentence)
     for path, sentence in [*first.items()][:_MOST_OWED]:
         yield {"judge": critic, "path": path, "sentence": sentence}
-    # New tests belong to every task, wherever they stand.
+    # New tests belong to every task, wherever they are.
     new_tests = {file.path for file in diff.files if file.status == "added" and is_test(file.path)}
     outside = [path for path in writes.outside if path not in new_tests]
     for path in outside[:_MOST_OWED]:
@@ -228,11 +221,11 @@ def _list_owed(
 
 
 _TO_EXPAND: Final = {"scope", "criteria"}
-"""What an analyst can find out where a task does not say it."""
+"""What an analyst can find out if a task lacks it."""
 
 
 class PrepareHandler:
-    """Makes a tree for each task; and the baseline, once for the whole run."""
+    """Creates a tree for each task, and the baseline once per run."""
 
     def __init__(self, environment: TaskEnvironment, inspection: TreeInspection) -> None:
         self._environment = environment
@@ -256,7 +249,7 @@ class PrepareHandler:
         }
 
     async def _take_baseline(self, ask: Ask) -> str:
-        """Why it cannot be known how the checks stand before any work, if so."""
+        """Take the baseline if it is missing; return the reason if that fails."""
         environment, cells = self._environment, self._environment.build_cells()
         async with self._turn:
             if not cells or environment.find_baseline(environment.workspace.base, cells):
@@ -265,16 +258,18 @@ class PrepareHandler:
 
 
 class DeliveryHandlers:
-    """The handler of each step whose role our own code plays."""
+    """Dispatches each step whose role our own code plays to its handler."""
 
     def __init__(
         self,
         environment: TaskEnvironment,
+        tasks: OpenTasks,
         clock: Clock,
-        merging: MergeHandler,
-        checking: CheckHandler,
-        inspection: TreeInspection,
+        note: Callable[[str], None],
     ) -> None:
+        inspection = TreeInspection(environment, clock)
+        merging = MergeHandler(environment, inspection, tasks, note)
+        checking = CheckHandler(environment, inspection, merging, tasks)
         self._workspace = environment.config.workspace
         self._clock = clock
         self._cleanup: asyncio.Task[Any] | None = None
@@ -291,7 +286,7 @@ class DeliveryHandlers:
         if ask.case is None:
             raise SourceError(f"step {ask.step} of {ask.case_id} has no case")
         if self._cleanup is None:
-            # What a killed session left running would work in the same trees.
+            # Processes that a killed session left running would work in the same trees.
             self._cleanup = asyncio.create_task(cleanup_orphans(self._workspace, self._clock))
         await asyncio.shield(self._cleanup)
         return build_answer(ask, await self._by_step[ask.step](ask, ask.case))

@@ -1,8 +1,8 @@
-"""The environment in which tasks are worked on, and inspecting the work in a worktree.
+"""Define the environment that tasks are worked on in, and inspect the work in a tree.
 
-`TaskEnvironment` knows the workspace, the plan as it is now, and which tree and which checks belong
-to a step. `TreeInspection` prepares a tree, runs the checks there and compares them with the
-baseline. Every process it starts is tagged, so that none outlives us unseen.
+`TaskEnvironment` knows the workspace, the current plan, and the tree and checks of each step.
+`TreeInspection` prepares a tree, runs the checks there and compares them with the baseline. Every
+process it starts is tagged, so that none outlives us unseen.
 """
 
 import asyncio
@@ -41,11 +41,11 @@ _LAST_PORT: Final = 65_535
 _MOST_BLOCKS: Final = 500
 _MOST_OUTPUT: Final = 3_000
 _BASELINE_TREE: Final = "interlock#baseline"
-"""The tree in which the baseline is taken. No task has this id: a plan's may not contain it."""
+"""The tree for the baseline; the id is illegal in plans, so no task has it."""
 
 
 class TaskEnvironment:
-    """Where tasks are worked on. Its trees are opened once and kept."""
+    """The place where tasks are worked on. Each tree is opened once and kept."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class TaskEnvironment:
         self.workspace = workspace
         self.config = config
         self.environ = filter_environment(environ, config.work.let_in)
-        """What checks and the set-up command see of our own environment."""
+        """The part of our own environment that checks and the set-up command see."""
         self.made_experts = Path(config.home) / _EXPERTS
         self.baselines = Path(config.home) / _BASELINES
         self._trees: dict[str, TaskTree] = {}
@@ -74,7 +74,7 @@ class TaskEnvironment:
         return found
 
     def tree_of(self, case_id: str, step: str) -> TaskTree:
-        """The tree in which a step of a case works: the task's, or that of its repair."""
+        """Return the tree of a step: the task's, or that of its repair."""
         return self.open_tree(f"{case_id}#repair" if step in REPAIR else case_id)
 
     def open_tree(self, name: str) -> TaskTree:
@@ -83,11 +83,11 @@ class TaskEnvironment:
         return self._trees[name]
 
     def forget_tree(self, tree: TaskTree) -> None:
-        """It is opened anew when it is asked for."""
+        """Forget a tree, so that it is opened anew next time."""
         self._trees.pop(tree.record.task_id, None)
 
     def ports_of(self, case_no: int) -> tuple[int, int] | None:
-        """The first port of a case, and how many are its own. Blocks are assigned in turn."""
+        """Return a case's first port and the size of its block; blocks are assigned in turn."""
         work = self.config.work
         if not work.first_port:
             return None
@@ -95,7 +95,7 @@ class TaskEnvironment:
         return work.first_port + case_no % min(blocks, _MOST_BLOCKS) * work.ports, work.ports
 
     def build_cells(self, task: Task | None = None) -> tuple[CheckCell, ...]:
-        """What is run for a task: all checks, or those of its environment if it names one."""
+        """Return the checks for a task: all, or those of its environment if it names one."""
         cells = build_matrix(self.plan.checks, self.plan.environments)
         wanted = normalize_name(task.environment) if task else ""
         return tuple(
@@ -103,7 +103,7 @@ class TaskEnvironment:
         )
 
     def find_baseline(self, commit: str, cells: tuple[CheckCell, ...]) -> tuple[CheckResult, ...]:
-        """How these checks stood at that commit, or else before the first task."""
+        """Return the results of these checks at a commit, or else before the first task."""
         for each in (commit, self.workspace.base):
             baseline = read_baseline(self.baselines, each)
             if not baseline.find_missing(cells):
@@ -113,7 +113,7 @@ class TaskEnvironment:
     def store_baseline(
         self, commit: str, cells: tuple[CheckCell, ...], results: tuple[CheckResult, ...]
     ) -> None:
-        """Store the results at a merged commit: later work is compared with them."""
+        """Store the results at a merged commit, as the baseline of later work."""
         baseline = Baseline(1, commit)
         for cell, result in zip(cells, results, strict=True):
             baseline = baseline.with_result(cell, result)
@@ -129,7 +129,7 @@ class TreeInspection:
         self._limits = CheckLimits(at_once=environment.config.work.checks_at_once)
 
     async def prepare(self, tree: PrepareTarget, ask: Ask) -> str:
-        """Copy files in and run the set-up command; why the tree is not ready, if so."""
+        """Copy files in and run the set-up command; return why the tree is not ready, or ""."""
         work = self._environment.config.work
         ports = self._environment.ports_of(ask.case_no)
         environ = self._environment.environ
@@ -145,7 +145,7 @@ class TreeInspection:
         return f"the set-up command failed: {done.output[-_MOST_OUTPUT:]}"
 
     async def take_baseline(self, cells: tuple[CheckCell, ...], ask: Ask) -> str:
-        """Check the work as it was before any task; why it cannot be checked, if so."""
+        """Check the work as it was before any task; return why that is impossible, or ""."""
         environment = self._environment
         tree = await asyncio.to_thread(environment.open_tree, _BASELINE_TREE)
         problem = await self.prepare(tree, ask)
@@ -161,7 +161,7 @@ class TreeInspection:
     async def run_on_recorded(
         self, tree: TaskTree, sha: str, cells: tuple[CheckCell, ...], ask: Ask
     ) -> tuple[CheckResult, ...]:
-        """On recorded work: what the checks leave in the tree belongs to nobody and is removed."""
+        """Run checks on recorded work, and remove what they leave in the tree."""
         marker = self._marker_file(tree)
         marker.parent.mkdir(exist_ok=True)
         await asyncio.to_thread(save_file, marker, sha.encode())
@@ -170,7 +170,7 @@ class TreeInspection:
         return results
 
     def restore_recorded(self, tree: TaskTree) -> None:
-        """Remove what checks left, also those that a crash cut short."""
+        """Remove what checks left in a tree, including checks that a crash cut short."""
         marker = self._marker_file(tree)
         if marker.exists():
             sha = marker.read_text(encoding="ascii")
@@ -179,7 +179,7 @@ class TreeInspection:
             marker.unlink()
 
     def _marker_file(self, tree: TaskTree) -> Path:
-        """Contains the recorded state of a tree while checks run in it."""
+        """Return the file that names a tree's recorded state while checks run in it."""
         return self._environment.workspace.home / _CHECKED / tree.name
 
     async def run(
@@ -191,7 +191,7 @@ class TreeInspection:
     def compare_with_baseline(
         self, base: str, cells: tuple[CheckCell, ...], results: tuple[CheckResult, ...], diff: Diff
     ) -> CheckVerdict:
-        """The results against how the checks stood at that commit."""
+        """Compare the results with those at a commit."""
         work = self._environment.config.work
         return compare_with_baseline(
             results,

@@ -1,8 +1,8 @@
-"""The handler of MERGE and MERGE_FIX: put work on top of what others finished, check it, keep it.
+"""Handle MERGE and MERGE_FIX: put work on top of finished work, check it, and merge it.
 
-One merge at a time, because there is one merge branch and one tree in which a change meets it. Work
-that does not fit is rebased in its task's own tree. Run twice for one dispatch, it finds what was
-done the first time.
+Merges happen one at a time, since there is one merge branch with one tree. Work that conflicts is
+rebased in its task's own tree. Run twice for one dispatch, the handler finds what was done the
+first time.
 """
 
 import asyncio
@@ -15,6 +15,7 @@ from interlock.system.errors import InterlockError, SourceError
 from interlock_delivery import steps
 from interlock_delivery.checks import verdict as findings
 from interlock_delivery.inspection import TaskEnvironment, TreeInspection
+from interlock_delivery.open_tasks import OpenTasks
 from interlock_delivery.plan.plan import Task
 from interlock_delivery.worktrees.diff import Diff
 from interlock_delivery.worktrees.merge_branch import (
@@ -29,7 +30,7 @@ from interlock_delivery.worktrees.ref_guard import MovedError
 from interlock_delivery.worktrees.tree import TaskTree
 
 _TRIES: Final = 5
-_MARKED: Final = "Your work is on top of theirs now; resolve the conflict markers in these files: "
+_MARKED: Final = "Your work is now on top of theirs; resolve the conflict markers in these files: "
 
 
 class MergeHandler:
@@ -39,16 +40,12 @@ class MergeHandler:
         self,
         environment: TaskEnvironment,
         inspection: TreeInspection,
-        idle: Callable[[], Mapping[str, str]],
-        waiting_for: Callable[[str], Mapping[str, str]],
+        tasks: OpenTasks,
         note: Callable[[str], None],
     ) -> None:
-        """`idle` are the tasks in whose trees nobody works now, `waiting_for` those of them that
-        wait for a task; both with the step of each."""
         self._environment = environment
         self._inspection = inspection
-        self._idle = idle
-        self._waiting_for = waiting_for
+        self._tasks = tasks
         self._note = note
         self._turn = asyncio.Lock()
         self._queued = 0
@@ -71,16 +68,16 @@ class MergeHandler:
             await asyncio.to_thread(
                 _restart_tree, tree, self._environment.workspace.merge_branch.tip
             )
-            await self._share_merged(ask, {**self._idle(), case.case_id: case.stack[0]})
+            await self._share_merged(ask, {**self._tasks.list_idle(), case.case_id: case.stack[0]})
         elif found["outcome"] == "merged":
             await asyncio.to_thread(self._close_tree, tree)
-            await self._share_merged(ask, self._waiting_for(case.case_id))
+            await self._share_merged(ask, self._tasks.list_waiting_for(case.case_id))
         return found
 
     async def _merge_in_turn(
         self, ask: Ask, change: TaskChange, task: Task | None, tree: TaskTree
     ) -> dict[str, Any]:
-        """One after the other; the branch is published when nobody else waits to be merged."""
+        """Merge when no other merge runs; publish the branch when no other merge waits."""
         self._queued += 1
         async with self._turn:
             self._queued -= 1
@@ -91,8 +88,10 @@ class MergeHandler:
                     await asyncio.to_thread(self._publish)
 
     async def bring_up_to_date(self, ask: Ask, tree: TaskTree) -> str:
-        """Put the recorded work on top of the merge branch, in its own tree; the new commit.
-        Empty if it is there already or does not fit: then all is as it was."""
+        """Put recorded work on top of the merge branch in its own tree, and return the new commit.
+
+        Return "" and change nothing if it is there already or conflicts.
+        """
         async with self._turn:
             return await asyncio.to_thread(self._update_tree, ask, tree)
 
@@ -113,8 +112,10 @@ class MergeHandler:
         return commit
 
     async def _share_merged(self, ask: Ask, tasks: Mapping[str, str]) -> None:
-        """Whoever waits for a repair or a task finds it in their tree. Where somebody is at work,
-        they are left alone: the checks after them bring it."""
+        """Update the trees of tasks that waited for a repair or a task.
+
+        A tree that an agent works in is left alone; the checks after its turn update it.
+        """
         for name, step in sorted(tasks.items()):
             tree = await asyncio.to_thread(self._environment.tree_of, name, step)
             if tree.base == self._environment.workspace.merge_branch.tip:
@@ -136,7 +137,7 @@ class MergeHandler:
                 case AlreadyMerged(sha):
                     return self._build_merged(sha)
                 case NothingToMerge():
-                    return {"outcome": "empty", "summary": "the branch has all of this already"}
+                    return {"outcome": "empty", "summary": "the branch already has all of this"}
                 case Conflict():
                     return await self._send_back(
                         branch, tree, change, findings.build_conflict(proposal)
@@ -156,7 +157,7 @@ class MergeHandler:
         return {"outcome": "merged", "commit": sha, "summary": f"merged as {sha[:12]}"}
 
     def _publish(self) -> None:
-        """Publish the merge branch. What cannot be published now will be at the next merge."""
+        """Publish the merge branch; if that fails, the next merge tries again."""
         published = self._environment.workspace.merge_branch.publish()
         self._unpublished = False
         if not published.is_done:
@@ -165,11 +166,11 @@ class MergeHandler:
     async def _verify(
         self, ask: Ask, branch: MergeBranch, proposal: Proposal, task: Task | None
     ) -> dict[str, Any] | None:
-        """What the checks have against it on top of the merge branch; nothing if they hold."""
+        """Check a proposal; return what the checks have against it, or None."""
         cells = self._environment.build_cells(task)
         problem = await self._inspection.prepare(branch.merge_tree, ask)
         if problem:
-            return {"outcome": "refuted", "summary": f"On top of the others' work {problem}"}
+            return {"outcome": "refuted", "summary": f"On top of the other tasks' work, {problem}"}
         results = await self._inspection.run(branch.merge_tree, cells, ask)
         verdict = self._inspection.compare_with_baseline(proposal.tip, cells, results, Diff())
         if verdict.ok:
@@ -187,17 +188,19 @@ class MergeHandler:
         return {**finding, "files": files, "summary": f"{finding['summary']}{more}"}
 
     def _close_tree(self, tree: TaskTree) -> None:
-        """The folder of a finished task is not needed any more; its branch and commits stay."""
+        """Remove the folder of a finished task; its branch and commits stay."""
         try:
             tree.close(force=True)
         except (InterlockError, OSError) as error:
-            self._note(f"the folder of a finished task is left: {error}")
+            self._note(f"the folder of a finished task cannot be removed: {error}")
         self._environment.forget_tree(tree)
 
 
 def _read_recorded(case: Case, step: str) -> tuple[str, str]:
-    """The work that was looked at there, and what it was counted from then: the tree itself may
-    have been put elsewhere by a try that a crash cut short."""
+    """Return the work and base recorded at a step.
+
+    The tree itself may be elsewhere, after a merge that a crash cut short.
+    """
     found = case.answers.get(step, {})
     sha, base = found.get("snapshot"), found.get("base")
     if not isinstance(sha, str) or not sha or not isinstance(base, str) or not base:
@@ -206,6 +209,6 @@ def _read_recorded(case: Case, step: str) -> tuple[str, str]:
 
 
 def _restart_tree(tree: TaskTree, tip: str) -> None:
-    """The tree of a repair that is merged begins anew where the branch is."""
+    """Restart the tree of a merged repair from the branch's tip."""
     tree.restore(tip)
     tree.set_base(tip)

@@ -1,4 +1,4 @@
-"""The window's pages of deliveries: the board, branches, checks, and whose word was true."""
+"""The window's pages of deliveries: board, branches, checks and claims."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -18,18 +18,18 @@ from interlock.journal.database import open_reader
 from interlock.journal.runs import find_run
 from interlock.runtime.settings import RunConfig
 from interlock.system.errors import NotFoundError
+from interlock_delivery.checks.claims import ClaimComparison
+from interlock_delivery.report.records import DeliveryReport, Outcome, TaskRecord
 from interlock_web.extend import NavLink, Section, Window, reading, send_document
 
 if TYPE_CHECKING:
-    from interlock_delivery.checks.claims import ClaimComparison
     from interlock_delivery.report.board import Board
-    from interlock_delivery.report.records import DeliveryReport
 
 _CIRCUIT: Final = "delivery"
 _LOOKED_AT: Final = 1_000
 _MOST_TASKS: Final = 500
 _SUMMED: Final = 20
-"""The newest deliveries, in which it is counted whose claims were true."""
+"""The newest deliveries, whose claims are summed."""
 
 
 @get("/deliveries", sync_to_thread=True)
@@ -48,7 +48,7 @@ def show_deliveries(window: Window) -> Response[str]:
 
 @get("/deliveries/{run_id:int}", sync_to_thread=True)
 def show_delivery(window: Window, run_id: int) -> Response[str]:
-    """How it stands: each task, what was checked, what agents claimed and what was true of it."""
+    """Show each task, its checks, and the claims of agents."""
     from interlock_delivery.report.render import build_matrix, sort_tasks
 
     report, board = _read_delivery(window.project, run_id)
@@ -66,7 +66,7 @@ def show_delivery(window: Window, run_id: int) -> Response[str]:
 
 @get("/deliveries/{run_id:int}/report", sync_to_thread=True)
 def show_report(window: Window, run_id: int) -> Response[bytes]:
-    """The whole report, as `interlock deliver` writes it."""
+    """Send the whole report, as `interlock deliver` writes it."""
     from interlock_delivery.report.render import render_html
 
     return send_document(render_html(_read_delivery(window.project, run_id)[0]))
@@ -81,9 +81,7 @@ def _list_deliveries(project: Project) -> list[RunGlance]:
 
 
 def _sum_claims(project: Project, runs: Sequence[RunGlance]) -> "list[ClaimComparison]":
-    """What agents claimed in all of these deliveries, each agent's roles apart."""
-    from interlock_delivery.checks.claims import ClaimComparison
-
+    """Return the sums of the claims in these deliveries, by agent and role."""
     sums: dict[tuple[str, str], Counter[str]] = {}
     for run in runs:
         for each in _read_claims(project.db, run.run_id, run.changed_at):
@@ -102,7 +100,7 @@ _COUNTS: Final = ("claimed", "verified", "refuted", "unchecked")
 def _read_claims(
     db: DatabaseAddress, run_id: int, _changed_at: float
 ) -> "tuple[ClaimComparison, ...]":
-    """Kept until the run changes."""
+    """Return the claims of a run; cached until the run changes."""
     from interlock_delivery.report.collect import load_report
 
     with open_reader(db) as connection:
@@ -116,7 +114,7 @@ def _read_delivery(project: Project, run_id: int) -> "tuple[DeliveryReport, Boar
     with project.read() as connection:
         run = find_run(connection, run_id)
         if run.circuit != _CIRCUIT:
-            raise NotFoundError(f"run {run_id} is no delivery; it went through {run.circuit}")
+            raise NotFoundError(f"run {run_id} is not a delivery; its circuit is {run.circuit}")
         is_active = project.writer() is not None
         report = load_report(connection, run_id, is_active=is_active)
         config = msgspec.convert(run.options, RunConfig)
@@ -126,7 +124,7 @@ def _read_delivery(project: Project, run_id: int) -> "tuple[DeliveryReport, Boar
 
 
 class DeliveryRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A delivery at a glance."""
+    """A delivery in a list."""
 
     run_id: int
     plan: str
@@ -141,44 +139,20 @@ class DeliveryList(msgspec.Struct, frozen=True):
     deliveries: list[DeliveryRecord]
 
 
-class TaskRecord(msgspec.Struct, frozen=True, kw_only=True):
-    task_id: str
-    title: str
-    state: str
-    """complete, at work, asks, waits, blocked, failed or skipped."""
-    why: str
-    commit: str
-    checks: int
-    passed: int
-    attempts: int
-    money: float
-
-
-class ClaimRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """What an agent claimed in a role, and what was true of it."""
-
-    agent: str
-    role: str
-    claimed: int
-    verified: int
-    refuted: int
-    unchecked: int
-
-
 class DeliveryDetail(msgspec.Struct, frozen=True, kw_only=True):
     run_id: int
     title: str
-    outcome: str
+    outcome: Outcome
     branch: str
     tasks: list[TaskRecord]
-    claims: list[ClaimRecord]
+    claims: list[ClaimComparison]
 
 
 @reading("/deliveries", "Deliveries", sync_to_thread=True)
 def list_deliveries(
     project: Project, limit: Annotated[int, Parameter(ge=1, le=_LOOKED_AT)] = 100
 ) -> DeliveryList:
-    """The newest first."""
+    """Return the newest deliveries, newest first."""
     return DeliveryList(
         [
             DeliveryRecord(
@@ -198,7 +172,7 @@ def list_deliveries(
 def find_delivery(
     project: Project, run_id: Annotated[int, Parameter(ge=1, le=2**53 - 1)]
 ) -> DeliveryDetail:
-    """Each task and its checks, and whose claims were true."""
+    """Return each task with its checks, and the claims of agents."""
     from interlock_delivery.report.render import sort_tasks
 
     report, board = _read_delivery(project, run_id)
@@ -208,30 +182,9 @@ def find_delivery(
         outcome=board.outcome,
         branch=report.branch,
         tasks=[
-            TaskRecord(
-                task_id=each.task_id,
-                title=each.title,
-                state=each.word,
-                why=each.why,
-                commit=each.commit,
-                checks=len(each.proofs),
-                passed=sum(proof.passed for proof in each.proofs),
-                attempts=each.attempts,
-                money=each.money,
-            )
-            for each in sort_tasks(report)
+            msgspec.convert(each, TaskRecord, from_attributes=True) for each in sort_tasks(report)
         ],
-        claims=[
-            ClaimRecord(
-                agent=each.agent,
-                role=each.role,
-                claimed=each.claimed,
-                verified=each.verified,
-                refuted=each.refuted,
-                unchecked=each.unchecked,
-            )
-            for each in report.accounts
-        ],
+        claims=list(report.accounts),
     )
 
 

@@ -1,7 +1,7 @@
-"""The parameters of a delivery's prompts: what is known about a task and its case.
+"""Build the parameters of a delivery's prompts from a task and its case.
 
-Text from outside appears only as a harmless line or inside a fenced block, never longer than there
-is room, and what was cut is said. Open points come newest first; those without room are counted.
+Text from outside appears only as a harmless line or inside a fenced block. Every block has a limit,
+and the prompt says what was cut. Open points come newest first; those that do not fit are counted.
 """
 
 import re
@@ -23,7 +23,7 @@ _ROOM_FOR_REST: Final = 60
 
 
 class FeedbackText(msgspec.Struct, frozen=True):
-    """The points as text, how many of them it shows, and how many characters it leaves out."""
+    """Points as text, with the numbers of shown points, all points and omitted characters."""
 
     text: str = ""
     shown: int = 0
@@ -32,7 +32,7 @@ class FeedbackText(msgspec.Struct, frozen=True):
 
 
 def format_points(points: Sequence[Point], most: int) -> FeedbackText:
-    """The points in at most that many characters; a newer one is never left out for an older."""
+    """Format points within a number of characters, the newest first."""
     parts: list[str] = []
     room, cut = most - _ROOM_FOR_REST, 0
     for point in reversed(points):
@@ -51,7 +51,7 @@ def format_points(points: Sequence[Point], most: int) -> FeedbackText:
 
 
 NAMES: Final = ("identity", "data", "feedback", "signals", "fence", "notes")
-"""The names that `parameters` gives to a template, beside those every prompt can read."""
+"""The names that a template gets, beside those of every prompt."""
 
 BLOCKS: Final = {
     "task": ("task", 16_000),
@@ -77,10 +77,10 @@ BLOCKS: Final = {
     "snapshot": ("the context that was sent along", 8_000),
     "expert": ("who you are", 12_000),
 }
-"""Every block: its title, and the most characters it may hold."""
+"""Every block with its title and the most characters it may hold."""
 
 LARGEST: Final = sum(most for _, most in BLOCKS.values()) + 40_000
-"""No prompt is larger: all blocks, and our own words."""
+"""The most characters of a prompt: all blocks, and our own words."""
 
 _LEGAL_ID: Final = re.compile(ID)
 _AUTHOR: Final = "IMPLEMENT"
@@ -93,7 +93,7 @@ _GUIDED: Final = ("task", "specification", "guidance")
 
 
 def build_parameters(*, case: Case, role: str, context: TaskContext) -> dict[str, Any]:
-    """All names for the prompt of the step where the case stands, for that role."""
+    """Return every name for the prompt of the case's step and role."""
     fence = PromptFence(context.fence)
     texts = _build_texts(case, context)
     points = format_points(context.feedback, BLOCKS["feedback"][1])
@@ -115,12 +115,11 @@ def build_parameters(*, case: Case, role: str, context: TaskContext) -> dict[str
 
 
 def _fence_text(fence: PromptFence, title: str, text: str, most: int) -> FencedText:
-    """The text between fence lines, as a quotation: a signal in it says nothing, even to whoever
-    reads an answer that repeats it."""
+    """Quote the text between fence lines, so that a repeated signal stays inert."""
     raw = shorten_text(text, most)
     piece = fence.enclose(title, _quote_lines(raw.text.split("\n")), most)
     opening, *inner, closing = piece.text.split("\n")
-    # Where a line was cut in two, its second half has lost the mark.
+    # The second half of a line that was cut in two lacks the quotation mark.
     return FencedText(f"{opening}\n{_quote_lines(inner)}\n{closing}", raw.cut + piece.cut)
 
 
@@ -144,7 +143,7 @@ def _build_identity(case: Case, role: str, context: TaskContext) -> dict[str, An
 
 
 def _build_texts(case: Case, context: TaskContext) -> dict[str, str]:
-    """What each block holds; empty for a block that has nothing to say."""
+    """Return the text of each block, "" if it has none."""
     asker = case.stack[-1] if case.stack else ""
     last = _read_answer(case, asker)
     return {
@@ -201,7 +200,7 @@ def _format_task(context: TaskContext) -> str:
 
 
 def _format_request(answer: Mapping[str, Any]) -> str:
-    """What an expert is asked, of what kind it is, and where its context lies."""
+    """Format the question to an expert: its type, its context, and the prompt."""
     facts = {
         "Request type": answer.get("request_type"),
         "Context snapshot": answer.get("context_snapshot"),
@@ -213,7 +212,7 @@ def _format_request(answer: Mapping[str, Any]) -> str:
 
 
 def _format_trouble(case: Case) -> str:
-    """What a repair is about: the block that led here, and what the last look at it found."""
+    """Format what a repair is about: the block that led to it, and its last inspection."""
     blocked = _format_answer(_read_answer(case, case.stack[0])) if case.stack else ""
     found = _format_answer(_read_answer(case, _HEALTH))
     return "\n\n".join(part for part in (blocked, found) if part)
@@ -225,7 +224,7 @@ def _read_answer(case: Case, step: str) -> Mapping[str, Any]:
 
 
 def _format_answer(data: Any) -> str:
-    """An answer as text: a message's own words, or the fields that say something."""
+    """Format an answer as its own text, or else as its non-empty fields."""
     if not isinstance(data, Mapping):
         return ""
     text = data.get("text")
@@ -239,7 +238,7 @@ def _format_value(value: Any) -> str:
 
 
 def _format_list(values: Iterable[str]) -> str:
-    """A list, one line each; of a long one the beginning, and how much more there is."""
+    """Format a list with one line per value, cut after 300 lines."""
     items = list(values)
     lines = [f"- {_clip_line(value)}" for value in items[:_MOST_LINES]]
     more = len(items) - len(lines)
@@ -259,18 +258,18 @@ _USUAL_EXPERT_FILE: Final = ".claude/agents/experts/[expert_name].md"
 
 
 def _format_signals(case: Case, role: str, context: TaskContext) -> str:
-    """The catalogue's own words on how to answer; nothing for humans and programs."""
+    """Return the catalogue's instructions for answering, "" for humans and programs."""
     if not list_role_signals(role):
         return ""
     task_id = _legal_id(case.case_id)
     block = render_signal_block(role, task_id=task_id or None, nonce=context.nonce or None)
-    if context.expert_file:  # the form names a usual place, and this run may have another
+    if context.expert_file:  # this run may use another place than the usual one
         block = block.replace(f"File: {_USUAL_EXPERT_FILE}", f"File: {context.expert_file}")
     return block.replace("[request_id]", _legal_id(context.request_id) or "[request_id]")
 
 
 def _legal_id(text: Any) -> str:
-    """A name that can stand in our own words, or nothing: ids have a grammar."""
+    """Return a name that is safe in our own words, or ""."""
     return text if isinstance(text, str) and _LEGAL_ID.fullmatch(text) else ""
 
 
@@ -285,12 +284,12 @@ def _describe_fence(fence: PromptFence) -> str:
 
 
 def _list_notes(case: Case, cut: Mapping[str, int]) -> list[str]:
-    """What the reader must know about the data themselves, in our words."""
+    """Return notes on what was cut, and on a human's override."""
     parts = [f"{BLOCKS[name][0]} ({size:,} characters)" for name, size in cut.items() if size]
     notes = [f"Cut to fit: {', '.join(parts)}."] if parts else []
     if case.context.get("override") and case.step not in steps.REPAIR:
         notes.append(
-            "A human decided to go on although the infrastructure is not healthy: "
+            "A human decided to continue although the infrastructure is not healthy: "
             "do not report what was broken before."
         )
     return notes

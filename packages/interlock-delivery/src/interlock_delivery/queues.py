@@ -1,9 +1,9 @@
-"""Cases that wait although it is their turn: for an expert, for another task, for a file. Pure.
+"""Decide which cases wait for an expert, another task or a file, and what ends a wait. Pure.
 
 A wait that nobody can end is ended: no task waits for one that waits itself. A FILE CONFLICT that
-can wait is queued until the holder is over. One that cannot is settled at once: the file goes to
-whoever asks if its holder comes later anyway, otherwise both change it and the merge brings their
-work together. A file that nobody holds is free.
+can wait lasts until the holder is done. One that cannot is settled at once: the reporting task gets
+the file if its holder comes later anyway; otherwise both change it and the merge combines their
+work.
 """
 
 import re
@@ -17,17 +17,17 @@ from interlock.runtime.fence import clean_foreign_text
 
 
 class WaitReason(msgspec.Struct, frozen=True):
-    """Why a case waits: for an expert's time, or for one task, or any other, to be over."""
+    """The reason for a wait: an expert, one task, or any other task."""
 
     expert: str = ""
     task: str = ""
 
 
 class WaitQueues:
-    """The cases that are held back, and when they are released."""
+    """The waiting cases, and what releases them."""
 
     def __init__(self, per_expert: int, list_active: Callable[[], Iterable[str]]) -> None:
-        """`list_active` names the cases that can end somebody's wait."""
+        """Take a function that lists the cases that can end a wait."""
         self._per_expert = per_expert
         self._list_active = list_active
         self._waiting: dict[str, WaitReason] = {}
@@ -36,7 +36,7 @@ class WaitQueues:
         self._since: dict[str, int] = {}
 
     def ask_expert(self, case_id: str, name: str) -> bool:
-        """The case wants that expert's time; whether it must wait for it."""
+        """Claim an expert's time for a case; return True if the case must wait for it."""
         if self._is_free(name):
             self._asking[case_id] = name
             return False
@@ -44,14 +44,14 @@ class WaitQueues:
         return True
 
     def resume_expert(self, case_id: str, name: str) -> None:
-        """Its question is with the expert already, as after a restart."""
+        """Record that the case's question is with the expert already, as after a restart."""
         self._asking[case_id] = name
 
     def leave_expert(self, case_id: str) -> None:
         self._asking.pop(case_id, None)
 
     def wait_for(self, case_id: str, task: str = "") -> None:
-        """Until that task is over, or any other if none is named."""
+        """Make a case wait for a task, or for any other task if none is named."""
         self._waiting[case_id] = WaitReason(task=task)
         self._since[case_id] = self._ended
 
@@ -64,7 +64,7 @@ class WaitQueues:
         return case_id in self._waiting
 
     def list_waiting_for(self, task: str) -> list[str]:
-        """The cases that are released when this task is over."""
+        """Return the cases that are released when this task is over."""
         return [
             case_id
             for case_id, reason in self._waiting.items()
@@ -72,7 +72,7 @@ class WaitQueues:
         ]
 
     def release(self, is_open: Callable[[str], bool]) -> list[str]:
-        """The cases that need not wait any more."""
+        """Release and return the cases that need not wait any more."""
         released: list[str] = []
         for case_id, reason in list(self._waiting.items()):
             if reason.expert:
@@ -97,7 +97,7 @@ class WaitQueues:
 
 
 def update_holders(holders: dict[str, str], case_id: str, decision: Decision) -> None:
-    """Of each hold the case that has it, after a decision about a case."""
+    """Update the case that has each hold after a decision."""
     if decision.hold:
         holders.setdefault(decision.hold, case_id)
     holders.pop(decision.release, None)
@@ -112,8 +112,11 @@ _MOST_PATH: Final = 200
 
 
 def decide_handling(holder: str, can_wait: str, comes_later: bool) -> str:
-    """`holder` is the open task that has the file, if any; `comes_later` says that it has not
-    begun and will not before whoever reports the conflict is over."""
+    """Return how to settle a conflict.
+
+    `holder` is the open task that has the file, if any; `comes_later` is True if it cannot begin
+    before the reporting task is over.
+    """
     if not holder:
         return FREE
     if can_wait.strip().upper().startswith("YES"):
@@ -122,34 +125,36 @@ def decide_handling(holder: str, can_wait: str, comes_later: bool) -> str:
 
 
 def describe_handling(answer: Mapping[str, Any], ends: Mapping[str, str]) -> str:
-    """What the one who reported the conflict is told; `ends` says how tasks ended."""
+    """Return the notice for the agent that reported the conflict; `ends` are the ends of tasks."""
     path = clean_foreign_text(str(answer["path"])).replace("`", "")[:_MOST_PATH]
     holder = str(answer.get("holder", ""))
     both = (
         f"Task `{holder}` has `{path}` too. Change what you need and nothing else in it; "
-        "the merge brings both together, and whoever comes second sees what does not fit."
+        "the merge combines both changes, and the second task resolves any conflict."
     )
     match answer["handling"]:
         case "free":
-            return f"No other task has `{path}`: go on and change it."
+            return f"No other task has `{path}`: go ahead and change it."
         case "reassign":
             return (
                 f"`{path}` is yours now; task `{holder}`, which has not begun, waits for you. "
-                "Go on and change it."
+                "Go ahead and change it."
             )
         case "wait" if holder in ends:
             merged = "Its work is in your folder. " if ends[holder] == "COMPLETE" else ""
             return (
                 f"`{path}` is free now: task `{holder}` is {ends[holder]}. "
-                f"{merged}Go on and change it."
+                f"{merged}Go ahead and change it."
             )
         case "wait":
-            return f"You cannot wait for `{path}`, since nobody can go on before you. {both}"
+            return f"You cannot wait for `{path}`, since all others wait for yours. {both}"
     return both
 
 
 def find_named_task(text: str, names: Iterable[str]) -> str:
-    """The task that a blocker says must come first: `a1 must be done first`, `needs task a1`."""
+    """Return the task that a blocker names as a precondition: `a1 must be done first`, `needs task
+    a1`.
+    """
     for name in sorted(names, key=len, reverse=True):
         word = rf"(?<![\w/#.-])[`'\"]?{re.escape(name)}[`'\"]?(?![\w/#-]|\.\w)"
         precedes = rf"(?i:task|after|until|wait\w* for|depends on|blocked by)\s+{word}"

@@ -1,7 +1,7 @@
-"""Starts a delivery, continues it, finds it again and removes what it left behind.
+"""Start, continue, find and clean up deliveries.
 
-From the options of a command line to a configuration and a run; which plan and repository belong to
-which run; where its workspace lies.
+Turns command-line options into a configuration and a run, and decides which run belongs to a plan
+and where its workspace lies.
 """
 
 import hashlib
@@ -37,13 +37,13 @@ STAND_INS: Final = {
     "expert-maker": "critic",
     "health-auditor": "auditor",
 }
-"""Who plays a rarely needed role if nobody is named for it."""
+"""The role whose agent also plays a rarely needed one."""
 _KEPT_BESIDE: Final = ("baselines", "checked", "experts", "plan.json")
-"""What a delivery stores in its folder beside the workspace itself."""
+"""What a delivery keeps in its folder beside the workspace."""
 
 
 class DeliveryOptions(msgspec.Struct, frozen=True):
-    """What a user says about a delivery, beside who works on it."""
+    """The user's options for a delivery, apart from its agents."""
 
     plan: Path
     repo: Path
@@ -53,12 +53,14 @@ class DeliveryOptions(msgspec.Struct, frozen=True):
 
     @property
     def fingerprint(self) -> str:
-        """The same for the same plan file and repository: an edited plan is still that plan."""
+        """Return a digest of the plan's path and the repository; editing the plan does not change
+        it.
+        """
         return hashlib.sha256(f"{self.plan.resolve()}\0{self.repo.resolve()}".encode()).hexdigest()
 
 
 def add_role_settings(config: RunConfig, settings: "Settings") -> RunConfig:
-    """The configuration with what `[roles.NAME]` says: which agent, how many at a time."""
+    """Return the configuration with the agents and slots of `[roles.NAME]`."""
     agents = {
         name: f"{role.agent}:{role.model}" if role.model else role.agent
         for name, role in settings.roles.items()
@@ -71,7 +73,7 @@ def add_role_settings(config: RunConfig, settings: "Settings") -> RunConfig:
 
 
 def add_stand_ins(config: RunConfig) -> RunConfig:
-    """Three agents are enough for a delivery: a developer, a critic and an auditor."""
+    """Fill rare roles, so that a developer, a critic and an auditor are enough."""
     named = config.agents
     if "" in named:
         return config
@@ -80,7 +82,7 @@ def add_stand_ins(config: RunConfig) -> RunConfig:
 
 
 def _drop_stand_ins(config: RunConfig) -> RunConfig:
-    """Undo `add_stand_ins`, so that whoever stands in follows a change of agent."""
+    """Undo `add_stand_ins`, so that stand-ins follow a change of agent."""
     named = config.agents
     agents = {
         role: agent
@@ -91,7 +93,7 @@ def _drop_stand_ins(config: RunConfig) -> RunConfig:
 
 
 def require_agents(circuit: "Circuit", config: RunConfig) -> None:
-    """UsageError unless every role that is not played by our own code has an agent."""
+    """Raise UsageError unless every role outside our own code has an agent."""
     from interlock.engine.circuit import HUMAN
     from interlock.runtime.application import find_application
 
@@ -136,7 +138,7 @@ def build_config(
 
 
 def choose_slug(options: DeliveryOptions, db: DatabaseAddress) -> str:
-    """A name for the work that no other delivery has: no folder and no branch is called that."""
+    """Return a name that no other delivery's folder or branch has."""
     from interlock.system.git import Git, read_safe_folders
     from interlock_delivery.worktrees.names import published_ref
 
@@ -165,7 +167,7 @@ def begin_delivery(
     config: "DeliveryConfig",
     fingerprint: str,
 ) -> "Run":
-    """A new run with a case for each task; SourceError if the plan or repository is unusable."""
+    """Begin a run with a case per task; raise SourceError if plan or repository is unusable."""
     from interlock.journal.runs import NewRun, begin_run, find_run
     from interlock_delivery.plan.watch import build_cases, load_usable_plan
     from interlock_delivery.worktrees.clone import inspect_repository
@@ -188,7 +190,7 @@ def begin_delivery(
 
 
 def find_earlier_run(connection: "Connection", options: DeliveryOptions) -> "Run | None":
-    """The newest run of this plan in this repository."""
+    """Return the newest run of this plan in this repository."""
     from interlock.journal.runs import find_newest_run, find_run
 
     run_id = find_newest_run(connection, options.fingerprint)
@@ -196,7 +198,7 @@ def find_earlier_run(connection: "Connection", options: DeliveryOptions) -> "Run
 
 
 def find_earlier_run_id(project: "Project", options: DeliveryOptions) -> int | None:
-    """The number of that run, also where there is no database yet."""
+    """Return that run's number, or None, even without a database."""
     if not project.has_database:
         return None
     with project.read() as connection:
@@ -207,8 +209,7 @@ def find_earlier_run_id(project: "Project", options: DeliveryOptions) -> int | N
 def continue_delivery(
     connection: "Connection", run: "Run", update: Callable[[RunConfig], RunConfig]
 ) -> "Run":
-    """The run with its configuration updated. What is not updated stays as it was begun: its
-    agents too."""
+    """Return the run with its configuration updated; everything else stays as it began."""
     from interlock.journal.history import count_ends
     from interlock.journal.runs import find_run, set_options
     from interlock_delivery.report.render import HTML
@@ -244,7 +245,7 @@ def read_config(run: "Run") -> "DeliveryConfig":
 
 
 def find_delivery(connection: "Connection", which: str | None = None) -> "Run":
-    """A delivery by its run's number or by its plan file; the newest one by default."""
+    """Return a delivery by its run's number or plan file; the newest by default."""
     from interlock.journal.runs import find_run, list_runs
 
     if which is not None and which.isascii() and which.isdigit():
@@ -265,7 +266,7 @@ def find_delivery(connection: "Connection", which: str | None = None) -> "Run":
 
 
 def clean_delivery(run: "Run", *, dry_run: bool, force: bool) -> "list[Removal]":
-    """Remove the clone and the worktrees of a run; StateError if it still needs them."""
+    """Remove a run's clone and worktrees; raise StateError if it still needs them."""
     from interlock.journal.runs import FINISHED
     from interlock_delivery.worktrees.workspace import clean_workspace
 

@@ -1,9 +1,9 @@
-"""What the circuit `delivery` names: its steps, and the tags of its rules.
+"""Name the steps of the circuit `delivery`, and the tags of its rules.
 
-A tag says what taking a rule means to us beyond where the case goes. `verdict` is `objects` or
-`accepts`, and `by` names the judge: what judges hold against the work is shown to its author until
-they accept it. `waits` is `any` or `holder`: the case waits until any other task is over, or the
-one that holds the reported file. `event` names the rule in logs.
+A tag says what a rule means beyond where the case goes. `verdict` is `objects` or `accepts`, and
+`by` names the judge: an objection is shown to the author until its judge accepts the work. `waits`
+is `any` or `holder`: the case waits for any other task to end, or for the one that holds the
+reported file. `event` names the rule in logs.
 """
 
 from collections.abc import Mapping
@@ -30,12 +30,12 @@ CLARIFY: Final = "CLARIFY"
 INFRA_GATE: Final = "INFRA_GATE"
 
 PROGRAMS: Final = ("worktrees", "checks", "merge")
-"""The roles that our own code plays."""
+"""Roles that our own code plays."""
 WRITERS: Final = ("developer", "remediation", "expert-maker")
-"""The roles that change files; all others only read."""
+"""Roles that change files; all others only read."""
 GATES: Final = (CLARIFY, INFRA_GATE)
 REPAIR: Final = (REMEDIATE, HEALTH_CHECK, HEALTH_AUDIT, MERGE_FIX)
-"""Steps that work in the tree of a repair, not in that of the task."""
+"""Steps that work in the tree of a repair instead of the task's."""
 COMPLETE: Final = "COMPLETE"
 SKIPPED: Final = "SKIPPED"
 HALTED: Final = "HALTED"
@@ -46,13 +46,13 @@ CLAIMED: Final = {
     HEALTH_CHECK: (REMEDIATE, "REMEDIATION_COMPLETE"),
     MERGE_FIX: (HEALTH_AUDIT, "HEALTH_AUDIT: HEALTHY"),
 }
-"""Whose claims a step of ours compares with what it sees: the step and signal of the claim."""
+"""The step and signal whose claims each of our own steps compares."""
 INSPECTED_FOR: Final = {
     "critic": (CHECK, PROVE),
     "auditor": (CHECK, PROVE),
     "health-auditor": (HEALTH_CHECK,),
 }
-"""Whose findings a judge is shown: our own steps that inspected the work before."""
+"""Our own steps whose findings each judge is shown."""
 
 
 VERDICT, BY, WAITS, EVENT = "verdict", "by", "waits", "event"

@@ -1,8 +1,7 @@
-"""What an agent of a delivery is told about its task, gathered from where it is known.
+"""Gather everything an agent is told about its task.
 
-`TaskContext` is the record that prompts are made of: the plan, earlier decisions and their open
-points, the work as it was recorded last, and the experts that can be asked. How a prompt shows it
-is decided in `parameters`.
+`TaskContext` is the record that prompts are made of: the plan, earlier decisions and open points,
+the recorded work, and the experts. `parameters` decides how a prompt shows it.
 """
 
 import re
@@ -15,20 +14,19 @@ from typing import Any, Final
 import msgspec
 
 from interlock.carriers.contract import ExecutionContext
-from interlock.engine.case import Case, Decision
+from interlock.engine.case import Case
 from interlock.signals.grammar import ID
 from interlock.system.files import save_file
 from interlock_delivery import steps
 from interlock_delivery.checks.records import Check, Environment
-from interlock_delivery.handlers import CheckHandler
 from interlock_delivery.inspection import TaskEnvironment
+from interlock_delivery.open_tasks import OpenTasks, PastDecision, requested_expert
 from interlock_delivery.plan.plan import Task
 from interlock_delivery.worktrees.diff import Diff
 
 
 class Point(msgspec.Struct, frozen=True):
-    """What one judge held against the work: `by` is critic, auditor, checks or merge, `attempt`
-    counts that judge's visits."""
+    """One judge's objection. `by` is critic, auditor, checks or merge; `attempt` is its visit."""
 
     by: str
     attempt: int
@@ -36,7 +34,7 @@ class Point(msgspec.Struct, frozen=True):
 
 
 class Expert(msgspec.Struct, frozen=True):
-    """An expert that can be asked, and what for."""
+    """An expert, and when to ask it."""
 
     name: str
     domain: str = ""
@@ -44,8 +42,10 @@ class Expert(msgspec.Struct, frozen=True):
 
 
 class TaskContext(msgspec.Struct, frozen=True, kw_only=True):
-    """All that a prompt can be made of beside the case itself. `fence` is 8 to 64 random
-    hexadecimal digits, new for each prompt; the rest is in the order of the work."""
+    """Everything a prompt can show beside the case itself.
+
+    `fence` is 8 to 64 random hexadecimal digits, new for each prompt.
+    """
 
     task: Task
     fence: str
@@ -57,39 +57,31 @@ class TaskContext(msgspec.Struct, frozen=True, kw_only=True):
     guidance: tuple[str, ...] = ()
     """What humans said about this task, oldest first."""
     notices: tuple[str, ...] = ()
-    """What became of the last thing that the agent reported, in our words."""
+    """What became of the agent's last report, in our words."""
     feedback: tuple[Point, ...] = ()
-    """What judges hold against the work and is still open, oldest first."""
+    """The open objections of judges, oldest first."""
     changed: tuple[str, ...] = ()
     diff: str = ""
     checks: tuple[str, ...] = ()
-    """One line for each check in each environment, as we saw it."""
+    """One line for each check in each environment, as Interlock observed it."""
     weakened_tests: tuple[str, ...] = ()
     owed: tuple[str, ...] = ()
-    """Findings that this judge must answer to pass the work."""
+    """Findings that this judge must answer before it passes the work."""
     claims: tuple[str, ...] = ()
-    """One line for each claim of an agent, with what we found."""
+    """One line for each claim of an agent, with what was found."""
     expert: str = ""
-    """The text that makes the asked expert one."""
+    """The text that defines the asked expert."""
     expert_file: str = ""
-    """Where a new expert's text belongs."""
+    """The path for a new expert's text."""
     snapshot: str = ""
-    """The file that whoever asks an expert has named as context."""
+    """The file that the asking agent named as context."""
     request_id: str = ""
     nonce: str = ""
-    """What an answer must repeat, where signals are strict."""
-
-
-class PastDecision(msgspec.Struct, frozen=True):
-    """One decision about a case: what it was made on, and the tags of the rule that was taken."""
-
-    decision: Decision
-    answer: Mapping[str, Any]
-    tags: Mapping[str, str] = {}
+    """What an answer must repeat, if signals are strict."""
 
 
 def find_open_points(history: Iterable[PastDecision]) -> tuple[Point, ...]:
-    """What judges hold against the work and have not taken back, oldest first."""
+    """Return the objections that judges have not taken back, oldest first."""
     points: list[Point] = []
     for past in history:
         verdict, judge = past.tags.get(steps.VERDICT), past.tags.get(steps.BY, "")
@@ -102,7 +94,7 @@ def find_open_points(history: Iterable[PastDecision]) -> tuple[Point, ...]:
 
 
 def find_guidance(history: Iterable[PastDecision]) -> tuple[str, ...]:
-    """What humans said about the task, oldest first."""
+    """Return what humans said about the task, oldest first."""
     return tuple(
         str(past.answer["text"])
         for past in history
@@ -111,7 +103,7 @@ def find_guidance(history: Iterable[PastDecision]) -> tuple[str, ...]:
 
 
 def find_last_answer(history: Sequence[PastDecision], *names: str) -> Mapping[str, Any]:
-    """The latest answer at one of these steps."""
+    """Return the latest answer at one of these steps, or {}."""
     for past in reversed(history):
         if past.decision.step in names and past.decision.signal == "artifact":
             return past.answer
@@ -119,7 +111,7 @@ def find_last_answer(history: Sequence[PastDecision], *names: str) -> Mapping[st
 
 
 def list_unanswered(history: Sequence[PastDecision], role: str, text: str = "") -> list[str]:
-    """The findings that this judge must answer and whose files this verdict does not name."""
+    """Return the findings that a judge must answer and whose files its verdict does not name."""
     inspected = steps.INSPECTED_FOR.get(role, ())
     owed = find_last_answer(history, *inspected).get("owed", ()) if inspected else ()
     return [
@@ -136,10 +128,10 @@ _NAME: Final = re.compile(ID)
 
 
 class ExpertFiles:
-    """The experts of a run: those of the project, and those that were made for it."""
+    """The experts of a run: the project's, and those made during the run."""
 
     def __init__(self, project: Path, made: Path, seed_folder: str = "") -> None:
-        """`seed_folder` is where agents write new experts, seen from their worktree."""
+        """Take the folder, relative to a worktree, where agents write new experts."""
         self._folders = (made, project)
         self._made = made
         self._seed_folder = seed_folder
@@ -148,7 +140,7 @@ class ExpertFiles:
         return bool(self.read_text(name))
 
     def read_text(self, name: str) -> str:
-        """What makes the agent an expert; empty if there is no usable text."""
+        """Return the text that defines an expert, or "" if there is no usable one."""
         for folder in self._folders if is_expert_name(name) else ():
             if text := read_small_text(folder / f"{name}.md"):
                 return text
@@ -160,12 +152,14 @@ class ExpertFiles:
         return tuple(_parse_expert(name, text) for name, text in texts.items() if text)
 
     def seed_path(self, name: str) -> str:
-        """Where the text of a new expert belongs, seen from the worktree of whoever writes it."""
+        """Return the path of a new expert's text, relative to the worktree."""
         return f"{self._seed_folder}/{name}.md" if self._seed_folder else f"{name}.md"
 
     def adopt(self, name: str, written: Path) -> None:
-        """Move an expert's text out of a worktree, where it would become part of the task's work,
-        to those of the run. What the project has already stays with it."""
+        """Move an expert's text from a worktree to the run, where it is no part of the task's work.
+
+        An expert of the project is never replaced.
+        """
         text = read_small_text(written) if is_expert_name(name) and not self.has(name) else ""
         if text:
             self._made.mkdir(parents=True, exist_ok=True)
@@ -175,19 +169,12 @@ class ExpertFiles:
 
 
 def is_expert_name(name: str) -> bool:
-    """Whether it can be the name of an expert, and so of a file: an id without a folder."""
+    """Return True if a name can be an expert's, and so a file's: an id without a slash."""
     return _NAME.fullmatch(name) is not None and "/" not in name
 
 
-def requested_expert(case: Case) -> str:
-    """The expert whom the step that a detour left asked for last; empty if it asked for none."""
-    asker = case.stack[-1] if case.stack else ""
-    answer = case.answers.get(asker, {})
-    return str(answer.get("target_agent", "")) if isinstance(answer, Mapping) else ""
-
-
 def read_small_text(path: Path) -> str:
-    """The text of a plain file of a sane size; empty for anything else, and for blanks."""
+    """Return the text of a plain file of at most 200,000 bytes; "" for anything else."""
     try:
         if path.is_symlink() or not path.is_file() or path.stat().st_size > _LARGEST_EXPERT:
             return ""
@@ -209,12 +196,12 @@ class TaskContextBuilder:
     def __init__(
         self,
         environment: TaskEnvironment,
-        checking: CheckHandler,
+        tasks: OpenTasks,
         experts: ExpertFiles,
         fence: Callable[[], str] = lambda: secrets.token_hex(8),
     ) -> None:
         self._environment = environment
-        self._checking = checking
+        self._tasks = tasks
         self._experts = experts
         self._fence = fence
 
@@ -255,7 +242,7 @@ class TaskContextBuilder:
         )
 
     def _read_snapshot(self, case: Case, execution: ExecutionContext) -> str:
-        """The file that whoever asks has named, if it lies in the worktree."""
+        """Return the file that the asking agent named, if it lies in the worktree."""
         named = case.answers.get(case.stack[-1], {}).get("context_snapshot") if case.stack else ""
         folder = Path(execution.folder).resolve()
         path = folder / str(named or "")
@@ -264,12 +251,13 @@ class TaskContextBuilder:
         return read_small_text(path)
 
     def _find_diff(self, case: Case, inspected: Mapping[str, Any]) -> Diff:
-        """The work as it was recorded last; read again after a restart."""
-        known, sha = self._checking.diffs, inspected.get("snapshot")
-        if case.case_id not in known and sha:
+        """Return the task's recorded work, read again after a restart."""
+        sha, found = inspected.get("snapshot"), self._tasks.last_diff(case.case_id)
+        if found is None and sha:
             tree = self._environment.tree_of(case.case_id, steps.CHECK)
-            known[case.case_id] = tree.diff(inspected.get("base") or tree.base, sha)
-        return known.get(case.case_id, Diff())
+            base = inspected.get("base") or tree.base
+            return self._tasks.read_diff(case.case_id, tree, base, sha)
+        return found or Diff()
 
 
 def _format_check(row: Mapping[str, Any]) -> str:
@@ -284,7 +272,7 @@ def _format_claim(claim: Mapping[str, Any]) -> str:
 
 
 def _remove_empty(file: Path) -> None:
-    """The file, and the folders above it that are empty without it."""
+    """Remove a file, and the folders above it that become empty."""
     with suppress(OSError):
         file.unlink()
         for folder in file.parents:

@@ -1,8 +1,8 @@
-"""Tests that a change weakened: tests that existed before and assert less now, or are gone. Pure.
+"""Find tests that assert less after a change than before, or are gone. Pure.
 
-An assertion is what the test framework counts as one, and what can fail. In Python each test is
-compared by its name, wherever in the change it was moved to, and a call of a function of the same
-file counts if that function asserts. In other languages the assertions of each file are counted.
+An assertion is what the test framework counts as one, and what can fail. Python tests are compared
+by name, wherever they were moved, and a call of a function in the same file counts if that function
+asserts. In other languages the assertions of each file are counted.
 """
 
 import ast
@@ -34,7 +34,7 @@ class WeakenedTest(msgspec.Struct, frozen=True, order=True):
 
 
 class _Test(msgspec.Struct, frozen=True):
-    """A Python test's assertions, and its calls of helpers whose text is not known here."""
+    """A Python test's assertions, and its calls of helpers whose source is unknown."""
 
     line: int
     assertions: int
@@ -82,7 +82,7 @@ def _compare_python(before: Mapping[str, str], after: Mapping[str, str]) -> Iter
 
 
 def _compare_tests(name: str, before: _Test, now: _Test | None) -> str:
-    """Return what is weaker about a test; a helper it did not call before makes up for nothing."""
+    """Return what is weaker about a test; new helper calls make up for nothing."""
     made = before.assertions + before.helpers.total()
     if before.skipped or not made:
         return ""
@@ -99,7 +99,7 @@ def _compare_tests(name: str, before: _Test, now: _Test | None) -> str:
 
 
 def _compare_counts(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[WeakenedTest]:
-    """Yield the files with fewer assertions or more skips, unless another file won them."""
+    """Yield the files with fewer assertions or more skips, unless another file gained them."""
     for what, sign, count in (
         ("assertion", 1, count_assertions),
         ("skipped test", -1, count_skips),
@@ -139,7 +139,7 @@ def _read_tests(text: str) -> dict[str, _Test] | None:
 
 
 class _PythonReader:
-    """Count the assertions of a Python file's tests, and know which of its functions assert."""
+    """Counts the assertions of a Python file's tests, including calls of functions that assert."""
 
     def __init__(self, tree: ast.Module) -> None:
         functions = [node for node in ast.walk(tree) if isinstance(node, _Function)]
@@ -220,7 +220,7 @@ def _has_skip_mark(node: _Function | ast.ClassDef) -> bool:
 
 
 def _can_fail(test: ast.expr) -> bool:
-    """Return False for what is true whatever the code does, and for comparisons of constants."""
+    """Return False for an expression that is always true, or that only compares constants."""
     if isinstance(test, ast.Constant):
         return not test.value
     if isinstance(test, ast.Tuple | ast.List | ast.Set):
@@ -234,7 +234,7 @@ def _can_fail(test: ast.expr) -> bool:
 
 
 def _is_hollow_call(call: ast.Call, owner: str) -> bool:
-    """Return whether an assertion is only about constants, or one name twice."""
+    """Return True if an assertion is only about constants, or about one name twice."""
     given = call.args
     if not given or owner not in ("", "self", "cls"):
         return False
@@ -250,7 +250,7 @@ def _is_constant(node: ast.expr) -> bool:
 
 
 def _called_name(node: ast.AST) -> str:
-    """Return the dotted name that a statement only calls, or nothing."""
+    """Return the dotted name that a statement calls and does nothing else with, or ""."""
     value = node.value if isinstance(node, ast.Expr) else None
     call = value.value if isinstance(value, ast.Await) else value
     return ast.unparse(call.func) if isinstance(call, ast.Call) else ""
@@ -263,7 +263,7 @@ def _last_name(node: ast.AST) -> str:
 
 
 def _owner_name(node: ast.expr) -> str:
-    """Return the name before a called attribute: empty for a bare name, a dot for an expression."""
+    """Return the name before a called attribute: "" for a bare name, "." for an expression."""
     if not isinstance(node, ast.Attribute):
         return ""
     return node.value.id if isinstance(node.value, ast.Name) else "."

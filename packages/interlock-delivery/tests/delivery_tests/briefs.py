@@ -1,4 +1,4 @@
-"""A task of an invented product, told in full and barely, and how prompts are made of it."""
+"""Build prompts of a task of an invented product, with full and with minimal facts."""
 
 from typing import Any
 
@@ -77,7 +77,7 @@ SPOKEN = [name for name in PROMPTED if name not in GATES]
 
 
 def case_at(step: str, **more: Any) -> Case:
-    """A case that was led to the step from IMPLEMENT, with all that can be known by then."""
+    """Return a case that was led to the step from IMPLEMENT, with everything known by then."""
     given = {"answers": ANSWERS, "context": CONTEXT, "stack": ("IMPLEMENT",), "visits": {step: 2}}
     return Case(**{"case_id": "1-2", "step": step, **given, **more})
 
@@ -91,7 +91,7 @@ def filled(case: Case, brief: TaskContext) -> str:
 
 
 def outside(text: str) -> str:
-    """What stands outside all fences."""
+    """Return the text outside all fences."""
     result, inside = [], False
     for line in text.split("\n"):
         if line.startswith(f"--- data {FENCE}: "):

@@ -1,4 +1,4 @@
-"""What must hold for delivery on every way through it, whatever anybody answers."""
+"""Test what must hold on every path through the circuit, whatever anybody answers."""
 
 import random
 
@@ -36,11 +36,11 @@ def written() -> CircuitSource:
 
 
 Spot = tuple[str, tuple[str, ...]]
-"""A step, and all steps that open detours go back to."""
+"""A step, and all steps that open detours return to."""
 
 
 def ways() -> dict[Spot, list[tuple[Hop, Spot]]]:
-    """Every move that some answer can cause, with the whole way back."""
+    """Yield every move that some answer can cause, with all returns."""
     table = Proof(written()).table
     found: dict[Spot, list[tuple[Hop, Spot]]] = {}
     waiting: list[Spot] = [("PREPARE", ())]
@@ -65,7 +65,7 @@ WAYS = ways()
 @pytest.mark.parametrize("start", ["PREPARE", "IMPLEMENT"])
 @pytest.mark.parametrize("step", PASSES)
 def test_nothing_completes_without(step: str, start: str) -> None:
-    """Neither at first nor after the developer wrote again."""
+    """Test that nothing completes without a step, also after the developer wrote again."""
     without = {
         spot: [way for way in leaving if (way[0].step, way[0].signal) != (step, PASSES[step])]
         for spot, leaving in WAYS.items()

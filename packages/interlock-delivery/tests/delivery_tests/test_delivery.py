@@ -1,6 +1,6 @@
-"""A plan carried out with agents that work, lie, break rules and fall out with each other.
+"""Test deliveries with agents that work, lie, break rules and conflict.
 
-Real trees, real checks, real merges. What an agent says never completes a task: what is seen does.
+Trees, checks and merges are real. Only what is observed completes a task, never what an agent says.
 """
 
 from pathlib import Path
@@ -31,7 +31,7 @@ def test_a_plan_is_carried_out(tmp_path: Path) -> None:
 
 
 def failing(ask: Ask, folder: Path) -> str:
-    """Claims that the tests pass. They do not."""
+    """Claim that the tests pass, although they fail."""
     result = develop(ask, folder)
     (folder / "test_broken.py").write_text(
         "import unittest\n\n\nclass Broken(unittest.TestCase):\n"
@@ -41,7 +41,7 @@ def failing(ask: Ask, folder: Path) -> str:
 
 
 def repents(ask: Ask, folder: Path) -> str:
-    """Lies once, and mends it when told."""
+    """Lie once, and correct the work afterwards."""
     if "test_broken" not in ask.prompt:
         return failing(ask, folder)
     (folder / "test_broken.py").unlink()

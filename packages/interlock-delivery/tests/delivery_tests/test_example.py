@@ -1,4 +1,4 @@
-"""The example in examples/delivery, run as its README says."""
+"""Test that examples/delivery runs as its README says."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Experts: texts from files, made on request, asked in turn, and what becomes of a bad name."""
+"""Test experts: texts from files, made on request, asked in turn, and bad names."""
 
 import threading
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Files that several tasks want: declared, reported, waited for; and trees that others edit."""
+"""Test files that several tasks want, and trees that other agents edit."""
 
 import threading
 from pathlib import Path
@@ -57,7 +57,7 @@ def test_a_conflict_that_can_wait_waits_for_its_holder(tmp_path: Path, can_wait:
 def test_a_task_that_waited_is_told_when_the_file_is_free_and_finds_it_merged(
     tmp_path: Path,
 ) -> None:
-    """Nobody declared the file: the holder is the one that the report names."""
+    """Test a file that nobody declared: the holder is the one that the report names."""
     project = DeliveryWorld(tmp_path, plan(task("sub"), task("dif")))
     project.begin()
     found: list[str] = []
@@ -78,7 +78,7 @@ def test_a_task_that_waited_is_told_when_the_file_is_free_and_finds_it_merged(
 
 
 def test_a_file_that_is_being_changed_has_a_holder(tmp_path: Path) -> None:
-    """Neither declared nor named, and nothing is recorded yet: the worktrees show who has it."""
+    """Test a file that is not declared, named or recorded: the worktrees show its holder."""
     project = DeliveryWorld(tmp_path, plan(task("sub"), task("dif")))
     project.begin()
     written, reported = threading.Event(), threading.Event()
@@ -126,7 +126,7 @@ def test_a_conflict_that_cannot_wait_is_merged_in_coordination(tmp_path: Path) -
     assert project.work({"developer": developer}) == "done"
     again = project.prompts("dif", "IMPLEMENT")[1]
     assert "Task `sub` has `shared.py` too" in again
-    assert "the merge brings both together" in again
+    assert "the merge combines both changes" in again
 
 
 def test_a_file_of_a_task_that_has_not_begun_is_reassigned(tmp_path: Path) -> None:
@@ -147,7 +147,9 @@ def test_a_file_of_a_task_that_has_not_begun_is_reassigned(tmp_path: Path) -> No
 
 
 def test_a_task_that_is_held_back_waits_for_the_new_holder_of_its_file(tmp_path: Path) -> None:
-    """`sub` waits for `one`, with which it shares a file; its other file is reassigned to `dif`."""
+    """Test that `sub` waits for `one`, which shares a file with it, while its other file goes to
+    `dif`.
+    """
     tasks = task("one", files="a.py"), task("sub", files="a.py\n- shared.py"), task("dif")
     project = DeliveryWorld(tmp_path, plan(*tasks))
     project.begin()
@@ -178,10 +180,7 @@ def test_a_file_that_nobody_has_is_the_reporters(tmp_path: Path) -> None:
     project.begin()
     developer = in_turn(says(messages.conflict("shared.py")), develop)
     assert project.work({"developer": developer}) == "done"
-    assert (
-        "No other task has `shared.py`: go on and change it"
-        in (project.prompts("sub", "IMPLEMENT")[1])
-    )
+    assert "No other task has `shared.py`" in project.prompts("sub", "IMPLEMENT")[1]
 
 
 def test_two_that_wait_for_each_other_are_both_let_go(tmp_path: Path) -> None:
@@ -213,7 +212,7 @@ def test_a_reported_conflict_may_then_be_changed(tmp_path: Path) -> None:
 
 
 def test_a_tree_that_another_agent_edits_is_put_back(tmp_path: Path) -> None:
-    """While nobody writes in a tree, any change of it is somebody else's: put back, and told."""
+    """Test that a change in a tree where nobody works is undone and reported."""
     project = DeliveryWorld(tmp_path, plan(task("sub"), task("dif")))
     project.begin()
 
@@ -223,6 +222,6 @@ def test_a_tree_that_another_agent_edits_is_put_back(tmp_path: Path) -> None:
 
     assert project.work({"developer": own_file, "critic": critic}) == "done"
     found = project.findings("dif", "PROVE")[-1]
-    assert any("somebody changed its files" in note for note in found["notes"])
+    assert any("were changed" in note for note in found["notes"])
     names = git(project.repo, "ls-tree", "--name-only", "interlock/calc").split()
     assert "evil.py" not in names

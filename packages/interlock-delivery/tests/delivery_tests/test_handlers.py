@@ -1,4 +1,4 @@
-"""What may not pass in silence: weakened tests, work beside the task, branches of the user's."""
+"""Test what must not pass silently: weakened tests, work outside the task, moved branches."""
 
 from pathlib import Path
 
@@ -27,7 +27,7 @@ def empties(ask: Ask, folder: Path) -> str:
 
 
 def answers(verdict: Agent, finding: str) -> Agent:
-    """The verdict, with a word on the finding where its sections have room for it."""
+    """Return the verdict with a remark on the finding where its sections allow one."""
 
     def answer(ask: Ask, folder: Path) -> str:
         result = verdict(ask, folder)

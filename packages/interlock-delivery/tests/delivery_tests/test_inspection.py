@@ -1,26 +1,28 @@
-"""The ground of a delivery: ports that do not meet, the checks of a task, trees by step."""
+"""Test the environment of a delivery: disjoint ports, the checks of a task, trees by step."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from delivery_tests.briefs import CIRCUIT
+from delivery_tests.world.delivery_world import DeliveryWorld, plan, task
 from delivery_tests.world.workspace_bench import Workbench
 from interlock.carriers.contract import Ask
 from interlock.carriers.function import AsyncHandler
 from interlock.engine.case import Case
+from interlock.journal.database import open_reader
 from interlock.system.clock import SystemClock
 from interlock.system.errors import SourceError
 from interlock_delivery import steps
-from interlock_delivery.checks.records import Check, CheckCell, Environment
+from interlock_delivery.checks.records import Check, Environment
 from interlock_delivery.config import DeliveryConfig, DeliverySettings
-from interlock_delivery.handlers import CheckHandler, DeliveryHandlers
-from interlock_delivery.inspection import TaskEnvironment, TreeInspection
-from interlock_delivery.merging import MergeHandler
+from interlock_delivery.handlers import DeliveryHandlers
+from interlock_delivery.inspection import TaskEnvironment
+from interlock_delivery.open_tasks import OpenTasks
 from interlock_delivery.plan.plan import Plan, Task
-from interlock_delivery.worktrees.prepare import PrepareTarget
+from interlock_delivery.worktrees.tree import TaskTree
 from interlock_delivery.worktrees.workspace import DeliveryWorkspace
 from tests.world.crashes import boom, check_crash
 
@@ -31,11 +33,14 @@ PLAN = Plan(
 )
 
 
-def ground(workspace: DeliveryWorkspace, work: DeliverySettings) -> TaskEnvironment:
-    terms = DeliveryConfig(
+def build_config(workspace: DeliveryWorkspace, work: DeliverySettings) -> DeliveryConfig:
+    return DeliveryConfig(
         plan="p", source="s", home=str(workspace.home), slug="plan", secret="x", work=work
     )
-    return TaskEnvironment(workspace, terms, PLAN)
+
+
+def ground(workspace: DeliveryWorkspace, work: DeliverySettings) -> TaskEnvironment:
+    return TaskEnvironment(workspace, build_config(workspace, work), PLAN)
 
 
 @pytest.fixture(scope="module")
@@ -43,36 +48,26 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> DeliveryWorkspace:
     return Workbench(tmp_path_factory.mktemp("bench")).open_workspace()
 
 
-class BrokenInspection(TreeInspection):
-    async def prepare(self, tree: PrepareTarget, ask: Ask) -> str:
-        return str(boom())
+class BrokenEnvironment(TaskEnvironment):
+    def find_task(self, task_id: str) -> Task:
+        return Task(str(boom()))
 
-    async def take_baseline(self, cells: tuple[CheckCell, ...], ask: Ask) -> str:
-        return str(boom())
-
-
-class BrokenMerging(MergeHandler):
-    async def __call__(self, ask: Ask, case: Case) -> dict[str, Any]:
-        return dict(boom())
-
-
-class BrokenChecking(CheckHandler):
-    async def __call__(self, ask: Ask, case: Case) -> dict[str, Any]:
-        return dict(boom())
+    def tree_of(self, case_id: str, step: str) -> TaskTree:
+        return TaskTree(boom(), boom())
 
 
 @pytest.mark.parametrize("step", [steps.PREPARE, steps.CHECK, steps.MERGE])
 async def test_an_unexpected_error_in_our_own_work_ends_the_dispatch(
     workspace: DeliveryWorkspace, tmp_path: Path, step: str
 ) -> None:
-    here, clock = ground(workspace, DeliverySettings()), SystemClock()
-    inspection = BrokenInspection(here, clock)
-    merging = BrokenMerging(here, inspection, boom, boom, boom)
-    checking = BrokenChecking(here, inspection, merging, boom, boom)
-    handlers = DeliveryHandlers(here, clock, merging, checking, inspection)
-    case = Case("one", step)
-    ask = Ask(7, 1, "one", step, 1, "interlock", "", case_no=1, case=case)
-    await check_crash(AsyncHandler(handlers), ask, tmp_path)
+    project = DeliveryWorld(tmp_path / "project", plan(task("one")))
+    project.begin()
+    here = BrokenEnvironment(workspace, build_config(workspace, DeliverySettings()), PLAN)
+    ask = Ask(7, 1, "one", step, 1, "interlock", "", case_no=1, case=Case("one", step))
+    with open_reader(project.db) as connection:
+        tasks = OpenTasks(connection, 1, CIRCUIT, here)
+        handlers = DeliveryHandlers(here, tasks, SystemClock(), boom)
+        await check_crash(AsyncHandler(handlers), ask, tmp_path)
 
 
 @given(

@@ -1,4 +1,4 @@
-"""The real command, killed at many points and run again: nothing is lost, doubled or left."""
+"""Test that the real command, killed at many points and run again, loses and repeats nothing."""
 
 import random
 import sys
@@ -41,7 +41,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Delivering:
 
 
 def same(killed: Delivering, calm: Delivering) -> None:
-    """Same files, same history but for the order of what is independent; each stage once."""
+    """Assert the same files and, apart from the order of independent tasks, the same history."""
     assert killed.tree() == calm.tree()
     assert sorted(killed.subjects()) == sorted(calm.subjects())
     assert killed.dispatches() == calm.dispatches()
@@ -80,7 +80,7 @@ def test_killed_in_the_middle_of_our_own_work(
 
 
 def test_killed_during_a_check_it_leaves_no_check_running(tmp_path: Path) -> None:
-    """The check waits for a file: the one that a killed command left must not go on beside ours."""
+    """Test that the check of a killed command does not run on beside ours."""
     go = tmp_path / "go"
     killed = delivering(tmp_path, _waiting(tmp_path, go))
     assert killed.kill_when((tmp_path / "runs").exists)
@@ -96,7 +96,7 @@ def test_killed_during_a_check_it_leaves_no_check_running(tmp_path: Path) -> Non
 
 
 def test_killed_during_a_rework_the_developer_keeps_what_it_did(tmp_path: Path) -> None:
-    """The critic objects once. The rework is killed half-way: what is there then is no judge's."""
+    """Test a rework that is killed half-way, whose changes are the developer's own."""
     killed = delivering(tmp_path)
     agent = tmp_path / "reworker.py"
     agent.write_text(REWORKER)
@@ -152,7 +152,7 @@ def test_two_commands_at_once(tmp_path: Path) -> None:
 
 
 def test_two_deliveries_of_one_repository_at_once(tmp_path: Path) -> None:
-    """Each has a database, a clone and a line of its own, and a branch where it can have one."""
+    """Test that each has its own database, clone and merge branch."""
     both = delivering(tmp_path)
     others = tmp_path / "others.db"
     first = both.start()
@@ -176,5 +176,5 @@ def _has_asked(killed: Delivering, times: int) -> bool:
 
 
 def _waiting(folder: Path, go: Path) -> str:
-    """A check that says that it runs, and ends when it may."""
+    """Return a check that reports that it runs, and ends when it may."""
     return f"sh -c 'touch {folder}/runs; until [ -e {go} ]; do sleep 0.05; done'"

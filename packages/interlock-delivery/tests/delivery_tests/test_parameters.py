@@ -1,4 +1,4 @@
-"""The open points of all judges: the newest first, none lost without a word."""
+"""Test the open points of judges: newest first, and none dropped silently."""
 
 from hypothesis import given
 from hypothesis import strategies as st

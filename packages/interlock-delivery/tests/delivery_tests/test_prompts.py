@@ -1,4 +1,4 @@
-"""The prompts of delivery, filled as in a run: complete, bounded, and closed to what is outside."""
+"""Test that the prompts of a delivery are complete, bounded, and closed to text from outside."""
 
 import re
 from pathlib import Path
@@ -47,7 +47,7 @@ GOLDEN = Path(__file__).with_name("golden")
 
 
 def hostile(step: str, text: str) -> str:
-    """The prompt of a step when that text stands wherever text can."""
+    """Render the prompt of a step with this text in every place that takes text."""
     lines = (text,) * 40
     brief = TaskContext(
         task=Task(text, text, "", text, lines, lines, lines, text, lines),
@@ -216,8 +216,10 @@ def test_what_was_cut_and_what_was_overridden_is_said() -> None:
 
 @pytest.mark.parametrize("step", PROMPTED)
 def test_every_prompt_reads_as_its_golden_file(step: str) -> None:
-    """Rendered in full, to be read by a person: `python -m delivery_tests.test_prompts` rewrites
-    the files."""
+    """Compare each prompt with a file that a person has read.
+
+    `python -m delivery_tests.test_prompts` writes the files again.
+    """
     file = GOLDEN / f"{step.lower()}.md"
     assert filled(case_at(step), RICH) == file.read_text(encoding="utf-8")
 

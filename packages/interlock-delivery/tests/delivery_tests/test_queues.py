@@ -1,4 +1,4 @@
-"""Who waits, and what ends a wait. Laws over any order of events."""
+"""Test waits and what ends them, by laws over any order of events."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""What stops everybody: repaired once, for all, while the others wait; and who decides if not."""
+"""Test repairs: made once for all tasks while the others wait, or decided by a human."""
 
 from pathlib import Path
 
@@ -20,7 +20,7 @@ from interlock_delivery.checks.records import CheckText
 
 HEALTHY = says(messages.healthy())
 TOOL = "| Tool | ALL | `sh tool.sh` | 0 | the project's own tool |\n"
-"""A check that needs a program which is not there until somebody repairs the script."""
+"""A check that needs a program which is missing until somebody repairs the script."""
 BROKEN, MENDED = "exec no-such-program\n", "exit 0\n"
 
 
@@ -37,7 +37,7 @@ def mends(ask: Ask, folder: Path) -> str:
 
 
 def blocked_until_mended(ask: Ask, folder: Path) -> str:
-    """Looks for itself, as an agent would."""
+    """Look for the program, as an agent would."""
     if (folder / "tool.sh").read_text() == BROKEN:
         return messages.blocked(ask.case_id)
     return develop(ask, folder)
@@ -209,7 +209,7 @@ def test_a_check_that_hangs_is_ended(tmp_path: Path) -> None:
 
 
 def test_a_merge_cut_short_undoes_nobody_s_work(tmp_path: Path) -> None:
-    """Two clash, and the merge that sends one back is cut short: nobody's work is undone."""
+    """Test a merge that is cut short while it sends one of two conflicting tasks back."""
     site = DeliveryWorld(tmp_path, plan(task("sub"), task("dif")))
     site.begin()
 

@@ -1,4 +1,4 @@
-"""Work that comes back: what judges hold against it, who must answer first, who is asked again."""
+"""Test work that comes back: objections, the order of judges, and repeated questions."""
 
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from interlock_delivery.config import DeliverySettings
 
 
 def in_turn(*agents: Agent) -> Agent:
-    """Another agent for each asking; the last one for all that follow."""
+    """Return an agent that behaves differently each time; the last behaviour repeats."""
     asked: list[int] = []
 
     def answer(ask: Ask, folder: Path) -> str:
@@ -34,7 +34,7 @@ def says(text: str) -> Agent:
 
 
 def edits(name: str) -> Agent:
-    """Adds a file of its own each time, so that there is something new to look at."""
+    """Add a new file each time, so that every round has a change."""
 
     def answer(ask: Ask, folder: Path) -> str:
         (folder / f"{name}{ask.attempt}.txt").write_text("more\n")
@@ -158,7 +158,7 @@ def test_three_strikes_then_a_fresh_attempt(tmp_path: Path) -> None:
     assert project.work({"developer": developer}) == "done"
     assert project.rules("sub")[1:5] == ["strike", "strike", "three-strikes", "written"]
     assert "could not be used" in project.prompts("sub", "IMPLEMENT")[1]
-    assert "Say where you stand with CHECKPOINT: sub" in project.prompts("sub", "IMPLEMENT")[1]
+    assert "CHECKPOINT: sub, and continue" in project.prompts("sub", "IMPLEMENT")[1]
 
 
 def test_a_judge_who_says_nothing_neither_passes_nor_fails(tmp_path: Path) -> None:

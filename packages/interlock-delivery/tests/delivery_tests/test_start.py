@@ -1,4 +1,4 @@
-"""What a delivery is begun with: who plays what, what it is called."""
+"""Test how a delivery begins: its agents and its name."""
 
 from pathlib import Path
 

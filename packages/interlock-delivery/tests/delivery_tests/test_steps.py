@@ -1,4 +1,4 @@
-"""The tags of delivery's rules: a user's own, and unknown values."""
+"""Test the tags of delivery's rules: a user's own, and unknown values."""
 
 import msgspec
 import pytest
@@ -10,7 +10,7 @@ from interlock_delivery.steps import read_rule_tags
 
 
 def retagged(**tags: dict[str, str]) -> Circuit:
-    """The circuit with these tags and no others."""
+    """Return the circuit with these tags and no others."""
     rules = tuple(
         msgspec.structs.replace(rule, tags=tags.get(rule.id, {})) for rule in CIRCUIT.rules
     )

@@ -1,16 +1,12 @@
-"""What past decisions say: which points are open, what humans said, the latest inspection."""
+"""Test what past decisions give: open points, guidance of humans, the latest inspection."""
 
 from typing import Any
 
 from delivery_tests.briefs import CIRCUIT
 from interlock.engine.case import OPEN, Decision
+from interlock_delivery.open_tasks import PastDecision
 from interlock_delivery.steps import read_rule_tags
-from interlock_delivery.task_context import (
-    PastDecision,
-    find_guidance,
-    find_last_answer,
-    find_open_points,
-)
+from interlock_delivery.task_context import find_guidance, find_last_answer, find_open_points
 
 TAGS = read_rule_tags(CIRCUIT)
 

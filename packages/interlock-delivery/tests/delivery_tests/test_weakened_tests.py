@@ -1,4 +1,4 @@
-"""Tests that assert less than before: compared by test in Python, by file elsewhere."""
+"""Test finding tests that assert less than before: by test in Python, by file elsewhere."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Epics as an application: who runs the sessions, who is asked at a gate, what keeps the place."""
+"""Epics as an application: the session carrier, the steps around sessions, and the gates."""
 
 import asyncio
 import os
@@ -40,11 +40,11 @@ from interlock_epic.approval.issues import GithubIssue, Issues
 from interlock_epic.checkpoints.place import StateFolder, find_state_folder
 from interlock_epic.checkpoints.store import Checkpoints, hold_epic_lock
 from interlock_epic.config import EpicConfig, EpicSettings, parse_seconds
-from interlock_epic.driver import OWN_ROLES, EpicDriver, SignalLog
 from interlock_epic.hooks import GATES, NAMES, EpicHooks, GateQuestions
 from interlock_epic.progress import CheckpointUpdater
 from interlock_epic.sessions.carrier import SessionCarrier, SessionLimits
 from interlock_epic.sessions.listen import AgentDialect, CliDialect, ExecDialect
+from interlock_epic.steps import OWN_ROLES, EpicSteps, SignalLog
 
 _SESSION: Final = "session"
 
@@ -66,7 +66,7 @@ class Epic(Application):
         clock: Clock,
         only: Collection[int] | None = None,
     ) -> RunSetup:
-        """The carrier of the sessions, the driver, and whoever is asked at a gate."""
+        """Set up the session carrier, the steps around sessions, and the gates' carrier."""
         own = msgspec.convert(config, EpicConfig)
         _check_host(own)
         notes: list[str] = []
@@ -76,10 +76,10 @@ class Epic(Application):
         signals = SignalLog(log, _show_line, clock.now)
         questions = GateQuestions(signals, on_issues=settings.hitl == "github")
         updater = CheckpointUpdater(checkpoints, own.epic_id, clock.now, notes.append)
-        driver = EpicDriver(checkpoints, own, signals, clock.now, lambda: questions.last)
+        steps = EpicSteps(checkpoints, own, signals, clock.now, lambda: questions.last)
 
         async def drive(ask: Ask) -> Reply:
-            return await asyncio.to_thread(driver, ask)
+            return await asyncio.to_thread(steps, ask)
 
         home = AgentHome(
             agents_folder(db), Path(own.root), workspace_owner(db), dict(os.environ), make_nonce
@@ -94,7 +94,7 @@ class Epic(Application):
         words = str(agents.get(_SESSION) or agents.get("") or "")
         dialect = build_dialect(words, bare=bool(settings.resume_prompt))
         ours: dict[str, Carrier] = {
-            **dict.fromkeys(OWN_ROLES, PilotCarrier(drive, checkpoints.place, own.epic_id)),
+            **dict.fromkeys(OWN_ROLES, StepCarrier(drive, checkpoints.place, own.epic_id)),
             _SESSION: SessionCarrier(dialect, home, build_limits(settings), clock, updater),
             HUMAN: gate,
         }
@@ -107,14 +107,13 @@ class Epic(Application):
 
 
 def _check_host(config: EpicConfig) -> None:
-    """SourceError if the epic's folder is not here: its files and its checkpoint must not be taken
-    for lost."""
+    """Raise SourceError if the epic's folder is not here, lest its files count as lost."""
     here = socket.gethostname()
     if (config.host and config.host != here) or not Path(config.root).is_dir():
         raise SourceError(
-            f"the epic {config.epic_id} lies in {config.root} on {config.host or 'another host'}, "
-            f"not on {here}: a coordinator there goes on with it, or 'interlock epic run' in that "
-            "folder"
+            f"the epic {config.epic_id} is in {config.root} on {config.host or 'another host'}, "
+            f"not on {here}; continue it there with a coordinator, or with 'interlock epic run' in "
+            "that folder"
         )
 
 
@@ -123,16 +122,17 @@ def _show_line(line: str) -> None:
     sys.stderr.flush()
 
 
-class PilotCarrier(AsyncHandler):
-    """A carrier that does the steps around the sessions. While it is open, no other process works
-    on the epic."""
+class StepCarrier(AsyncHandler):
+    """Carries out the steps around sessions, and keeps other processes off the epic while it is
+    open.
+    """
 
     def __init__(self, drive: AsyncHandlerFunction, place: StateFolder, epic_id: str) -> None:
         self._held = ExitStack()
         super().__init__(drive, self._held.close)
         self._take_lock = partial(hold_epic_lock, place, epic_id)
         self.is_locked = False
-        """Whether whoever works on the run holds the lock already."""
+        """True if the caller holds the epic's lock already."""
 
     def start(self, session: Session) -> None:
         if not self.is_locked:
@@ -141,8 +141,10 @@ class PilotCarrier(AsyncHandler):
 
 
 def build_dialect(spec: str, bare: bool) -> AgentDialect:
-    """How the agent that these words name is started and heard; with `bare`, a prompt that is a
-    command of the agent's own is sent as it is."""
+    """Return how to start and read the named agent.
+
+    With `bare`, a prompt that is a command of the agent is sent unchanged.
+    """
     kind, _, rest = spec.partition(":")
     if kind == "exec" and rest:
         argv = split_command(AgentSpec(kind, rest))
@@ -150,12 +152,14 @@ def build_dialect(spec: str, bare: bool) -> AgentDialect:
         return ExecDialect((str(command), *argv[1:]))
     if kind not in PROFILE_NAMES:
         known = ", ".join(PROFILE_NAMES)
-        raise SourceError(f"sessions of an epic are run by exec:COMMAND, {known}, not by {spec!r}")
+        raise SourceError(
+            f"an epic's sessions cannot be run by {spec!r}; use exec:COMMAND or one of {known}"
+        )
     profile = read_profile(kind)
     chosen = cli_settings(profile, read_settings(Path()).agent, rest)
     program = find_program(profile, chosen)
     if not program:
-        raise SourceError(f"{profile.title} is not installed: see 'interlock agents'")
+        raise SourceError(f"{profile.title} is not installed; 'interlock agents' lists what is")
     return CliDialect(
         profile,
         allow_writing(profile, chosen),

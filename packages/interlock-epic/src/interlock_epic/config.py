@@ -1,6 +1,6 @@
-"""What an epic is run with: the project's `[epic]` settings, and the configuration of one run.
+"""The `[epic]` settings of a project, and the configuration of one run.
 
-The configuration is stored with the run, so that resuming it needs no flags.
+The configuration is stored with the run, so that resuming needs no flags.
 """
 
 from typing import Final, Literal
@@ -20,20 +20,20 @@ class EpicSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`[epic]` in interlock.toml. Times are written 90s, 10m, 2h."""
 
     resume_prompt: str = ""
-    """The prompt of every session, sent as it is instead of our own."""
+    """The prompt of every session, sent unchanged in place of ours."""
     session_timeout: str = "4h"
     idle_timeout: str = "30m"
     grace: str = "20s"
-    """How long a session has to exit by itself after its last signal."""
+    """The time a session has to exit by itself after its last signal."""
     backoff: str = "2s"
-    """The first pause after a crash; it doubles with each crash in a row. `0` for none."""
+    """The first pause after a crash; it doubles with each crash in a row. `0` means none."""
     hitl: Literal["inbox", "github"] = "inbox"
     hitl_timeout: str = "24h"
     approvers: list[str] = []
-    """Who may answer on GitHub; without a list, everyone with write access."""
+    """The people who may answer on GitHub; without a list, everyone with write access."""
     max_recoveries: int = 5
     git: dict[str, str] = {}
-    """What to do about each state of git on resume: continue, stash, ask or refuse."""
+    """The action for each state of git on resume: continue, stash, ask or refuse."""
 
 
 class EpicTables(msgspec.Struct, frozen=True):
@@ -48,10 +48,10 @@ class EpicConfig(msgspec.Struct, frozen=True, kw_only=True):
     epic_id: str
     root: str
     host: str = ""
-    """Where that folder is."""
+    """The host that has the folder."""
     db: str
     fresh: bool = False
-    """Whether it may start without a checkpoint: the user named the epic's file."""
+    """True if the run may start without a checkpoint, since the user named the epic's file."""
     title: str = ""
     file: str = ""
     stories: tuple[EpicStory, ...] = ()
@@ -59,7 +59,7 @@ class EpicConfig(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def parse_seconds(word: str, name: str) -> float:
-    """The seconds that a setting means; 0 is allowed."""
+    """Return the seconds of a setting; 0 is allowed."""
     if word.strip() in ("0", "0s"):
         return 0.0
     try:
@@ -69,7 +69,7 @@ def parse_seconds(word: str, name: str) -> float:
 
 
 def check_settings(settings: EpicSettings) -> EpicSettings:
-    """The settings, if all of them can be understood."""
+    """Return the settings; raise SourceError if one is invalid."""
     for name in _TIMES:
         seconds = parse_seconds(getattr(settings, name), f"[epic] {name}")
         if not seconds and name not in _MAY_BE_ZERO:

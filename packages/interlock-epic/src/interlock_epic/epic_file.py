@@ -1,7 +1,7 @@
-"""An epic as people write it down: its title and status, its stories with criteria and tasks.
+"""Read an epic from text: its title and status, its stories with criteria and tasks.
 
-Two forms: YAML, and Markdown with a heading and a checklist for each story, read with
-markdown-it-py. Also checks what a usable epic needs. Works on text, never on files.
+Two forms are read: YAML, and Markdown with a heading and a checklist for each story. A usable
+epic's requirements are checked here too.
 """
 
 import re
@@ -15,7 +15,7 @@ from markdown_it import MarkdownIt
 from interlock.system.errors import CircuitError, SourceError
 from interlock.system.yaml_text import read_yaml
 from interlock_epic.checkpoints.record import check_epic_id
-from interlock_epic.status import Kind, Status, read_status
+from interlock_epic.status import Status, read_status
 
 _MOST_STORIES: Final = 1_000
 _LONGEST: Final = 2_000
@@ -27,14 +27,14 @@ _ITEM: Final = re.compile(r"[ \t]*(?:[-*+]|[0-9]{1,4}[.)])[ \t]+(?:\[([ xX])\][ 
 
 
 class EpicTask(msgspec.Struct, frozen=True):
-    """A task of a story, and whether it is ticked."""
+    """A task of a story; `done` is True if its box is ticked."""
 
     text: str
     done: bool = False
 
 
 class EpicStory(msgspec.Struct, frozen=True, kw_only=True):
-    """A story as it is written."""
+    """A story as written in the epic's file."""
 
     id: str
     title: str = ""
@@ -44,7 +44,7 @@ class EpicStory(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EpicText(msgspec.Struct, frozen=True, kw_only=True):
-    """An epic as it is written."""
+    """An epic as written in its file."""
 
     id: str
     title: str = ""
@@ -53,9 +53,9 @@ class EpicText(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_epic(text: str, name: str) -> EpicText:
-    """The epic in a text; `name` is its file's, whose stem is the id where none is written."""
+    """Return the epic in a text; the stem of `name` is its id if the text has none."""
     if "\0" in text:
-        raise SourceError(f"{name} holds NUL bytes: it is no text")
+        raise SourceError(f"{name} contains NUL bytes, so it is not text; save it as UTF-8")
     stem = name.rpartition("/")[2].rpartition(".")[0] or name
     is_yaml = name.endswith((".yaml", ".yml"))
     epic = _read_yaml(text, name, stem) if is_yaml else _read_markdown(text, name, stem)
@@ -72,9 +72,9 @@ def _check_epic(epic: EpicText, name: str) -> EpicText:
     seen: set[str] = set()
     for story in epic.stories:
         if not _ID.fullmatch(story.id):
-            raise SourceError(f"{name}: {story.id[:60]!r} is no story id; write for example 3-1")
+            raise SourceError(f"{name}: {story.id[:60]!r} is not a story id; write for example 3-1")
         if story.id in seen:
-            raise SourceError(f"{name}: story {story.id} is there twice; give each its own id")
+            raise SourceError(f"{name}: story {story.id} appears twice; give each its own id")
         seen.add(story.id)
     return epic
 
@@ -90,11 +90,11 @@ def _read_yaml(text: str, name: str, stem: str) -> EpicText:
     body = body if isinstance(body, dict) else value
     stories = value.get("stories", body.get("stories")) or []
     if not isinstance(stories, list):
-        raise SourceError(f"{name}: stories is a list, one entry for each")
+        raise SourceError(f"{name}: stories must be a list, one entry for each")
     return EpicText(
         id=_clean_words(body.get("id") or value.get("epic_id") or stem),
         title=_clean_words(body.get("title", "")),
-        status=_read_status(body.get("status"), "epic", name),
+        status=_read_status(body.get("status"), name),
         stories=tuple(
             _read_yaml_story(story, number, name) for number, story in enumerate(stories, 1)
         ),
@@ -113,7 +113,7 @@ def _read_yaml_story(value: Any, number: int, name: str) -> EpicStory:
     return EpicStory(
         id=str(story_id),
         title=_clean_words(value.get("title", "")),
-        status=_read_status(value.get("status"), "story", name),
+        status=_read_status(value.get("status"), name),
         acceptance_criteria=tuple(_clean_words(text) for text in _as_list(criteria)),
         tasks=tuple(_read_yaml_task(task) for task in _as_list(value.get("tasks") or [])),
     )
@@ -131,11 +131,11 @@ def _as_list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
-def _read_status(word: Any, kind: Kind, name: str) -> Status:
+def _read_status(word: Any, name: str) -> Status:
     if word in (None, ""):
         return Status.READY
     try:
-        return read_status(str(word), kind)
+        return read_status(str(word))
     except SourceError as error:
         raise SourceError(f"{name}: {error}") from None
 
@@ -145,7 +145,7 @@ def _clean_words(value: Any) -> str:
 
 
 class _StoryDraft:
-    """A story while its lines are read."""
+    """A story whose lines are still being read."""
 
     def __init__(self, story_id: str, title: str) -> None:
         self.id, self.title = story_id, title
@@ -164,7 +164,7 @@ class _StoryDraft:
 
 
 class _MarkdownReader:
-    """Takes block after block: the first heading is the epic's, `Story ID: title` opens a story."""
+    """Reads block after block: the first heading is the epic's, `Story ID: title` opens a story."""
 
     def __init__(self, name: str, stem: str) -> None:
         self.id, self.title, self.status = stem, "", Status.READY
@@ -210,17 +210,20 @@ class _MarkdownReader:
                 )
 
     def _take_status(self, word: str) -> None:
-        plain = word.strip("*_` ")
+        status = _read_status(word.strip("*_` "), self._name)
         if self.stories:
-            self.stories[-1].status = _read_status(plain, "story", self._name)
+            self.stories[-1].status = status
         else:
-            self.status = _read_status(plain, "epic", self._name)
+            self.status = status
 
 
 @cache
 def _build_parser() -> MarkdownIt:
-    """Headings and fences. Points are read line by line: people indent them as they like, and to
-    the library a point that is four blanks deep is code, or goes on with the paragraph above."""
+    """Return a parser of headings and fences.
+
+    Points are read line by line, since people indent them freely: to the library, a point four
+    blanks deep is code or continues the paragraph above.
+    """
     parser = MarkdownIt("zero").enable(["heading", "fence"])
     parser.core.ruler.enableOnly(["block"])
     return parser
@@ -236,7 +239,7 @@ def _read_markdown(text: str, name: str, stem: str) -> EpicText:
     reader.read("\n".join(line.rstrip("\r") for line in lines[first:]))
     if not reader.title and not reader.stories and not (head and head.stories):
         raise SourceError(
-            f"{name} is no epic: write '# Epic ID: title' and '## Story 1.1: title' headings"
+            f"{name} is not an epic; write '# Epic ID: title' and '## Story 1.1: title' headings"
         )
     stories = tuple(draft.build_story() for draft in reader.stories)
     return EpicText(

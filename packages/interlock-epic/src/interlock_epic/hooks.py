@@ -1,7 +1,7 @@
 """The hooks of the circuit `epic`: they fill prompts, number questions and announce them.
 
-What happens is decided by the circuit's rules, never here. A prompt knows the epic's position, its
-stories and what comes first, all of it bounded.
+The circuit's rules decide everything. A prompt shows the epic's position, its stories and the next
+action, all bounded.
 """
 
 from collections.abc import Iterable, Mapping
@@ -13,15 +13,15 @@ from interlock.runtime.application import DefaultHooks
 from interlock.system.errors import InterlockError
 from interlock_epic.checkpoints.record import Checkpoint, Epic, NextAction, Story
 from interlock_epic.config import EpicConfig
-from interlock_epic.driver import SignalLog
 from interlock_epic.epic_file import EpicStory
 from interlock_epic.progress import CheckpointUpdater
+from interlock_epic.steps import SignalLog
 
 GATES: Final = ("REVIEW", "GIT_GATE")
 
 
 class GateQuestions:
-    """The numbers by which people know questions: an issue's, or the inbox's own."""
+    """The numbers of questions that people see: an issue's, or the inbox's."""
 
     def __init__(self, signals: SignalLog, *, on_issues: bool) -> None:
         self.on_issues = on_issues
@@ -36,7 +36,7 @@ class GateQuestions:
 
 
 class EpicHooks(DefaultHooks):
-    """What the circuit `epic` needs while a run of it is worked on."""
+    """What the circuit `epic` needs while a run is worked on."""
 
     def __init__(
         self,
@@ -65,10 +65,10 @@ class EpicHooks(DefaultHooks):
         return build_parameters(self._read_checkpoint(), self._config)
 
     def _find_issue(self, step: str) -> int:
-        """The issue that the session named for its question; 0 if it named none."""
+        """Return the issue that the session named for its question, or 0."""
         checkpoint = self._read_checkpoint() if step == "REVIEW" else None
         hitl = checkpoint.hitl if checkpoint else None
-        return hitl.issue if hitl and not hitl.url else 0  # one with a URL was opened by us
+        return hitl.issue if hitl and not hitl.url else 0  # with a URL, we opened it
 
     def _read_checkpoint(self) -> Checkpoint | None:
         try:
@@ -99,7 +99,7 @@ _PREFIXES: Final = {"revise": "A human wants changes: ", "continue": ""}
 
 
 def build_parameters(checkpoint: Checkpoint | None, config: EpicConfig) -> dict[str, Any]:
-    """A value for each of `NAMES`, also where there is no checkpoint yet."""
+    """Return a value for each of `NAMES`, even without a checkpoint."""
     found = checkpoint or Checkpoint(epic=Epic(id=config.epic_id))
     position, hitl = found.position, found.hitl
     stashed = [entry for entry in found.recoveries if entry.state == "stashed"]

@@ -1,4 +1,4 @@
-"""The window's pages of epics: where each stands, its stories, and its sessions."""
+"""The window's pages of epics: their state, stories and sessions."""
 
 from typing import Any, Final
 
@@ -17,17 +17,17 @@ from interlock_web.extend import NavLink, Section, Window, reading
 
 
 class EpicView(msgspec.Struct, frozen=True):
-    """An epic, as its checkpoint and its newest run tell it."""
+    """An epic with its checkpoint and its newest run."""
 
     epic_id: str
     checkpoint: Checkpoint | None
     problem: str
-    """Why its checkpoint cannot be read, if it cannot."""
+    """Why its checkpoint cannot be read, or ""."""
     run: dict[str, Any]
 
     @property
     def updated_at(self) -> float | None:
-        """When its checkpoint was written; None if that is no time."""
+        """Return when its checkpoint was written, or None if that is not a time."""
         return parse_timestamp(self.checkpoint.updated) if self.checkpoint else None
 
 
@@ -64,19 +64,19 @@ def _read_epic(project: Project, epic_id: str) -> EpicView:
 
 
 class EpicRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """An epic at a glance."""
+    """An epic in a list."""
 
     epic_id: str
     status: str
-    """Its checkpoint's; empty if that cannot be read."""
+    """Its checkpoint's status, or "" if that cannot be read."""
     stories: dict[str, str]
-    """The status of each."""
+    """The status of each story."""
     sessions: int
     run_id: int
-    """Its newest run, 0 if none is known."""
+    """Its newest run, or 0."""
     outcome: str
     questions: list[int]
-    """Those that wait for a person."""
+    """The questions that wait for a person."""
 
 
 class EpicList(msgspec.Struct, frozen=True):
@@ -85,7 +85,7 @@ class EpicList(msgspec.Struct, frozen=True):
 
 @reading("/epics", "Epics", sync_to_thread=True)
 def list_epics(project: Project) -> EpicList:
-    """Where each stands: its stories, its newest run, and what waits for a person."""
+    """Return every epic with its stories, its newest run and its open questions."""
     return EpicList([_describe(_read_epic(project, each)) for each in _list_epics(project)])
 
 

@@ -1,9 +1,8 @@
-"""How the signals of a session change its checkpoint, and whether the work moved at all.
+"""Apply the signals of a session to its checkpoint, and detect if the work moved.
 
-The functions are pure: a checkpoint and the session's signals in, a checkpoint out. A story's
-status changes where the transition is legal; otherwise there is a note. `CheckpointUpdater` applies
-them after each session and builds the artifact that the circuit's rules read. Applied twice, as
-after a crash, they come to the same.
+The functions are pure and idempotent: a checkpoint and the session's signals in, a checkpoint out.
+An illegal status change of a story becomes a note. `CheckpointUpdater` applies them after each
+session and builds the artifact that the circuit's rules read.
 """
 
 import hashlib
@@ -56,15 +55,15 @@ _CODES: Final = tuple(
 )
 _DEFAULT_CODES: Final = {"RECOVERY_FAILED": "GIT_STATE_MISMATCH"}
 MOST_SIGNALS: Final = 50
-"""Of one session, that its answer tells."""
+"""The most signals of a session that its answer lists."""
 _CRASHED: Final = ("CRASH", "SESSION_TIMEOUT", "IDLE_TIMEOUT")
 _NEEDS_CHECKPOINT: Final = ("CHECKPOINT_WRITE", "HITL_REQUIRED")
-"""Ends that the checkpoint must record before anything follows; if it cannot, that is fatal."""
+"""Ends that the checkpoint must record first; failing that, they are fatal."""
 _LONGEST_PROBLEM: Final = 2_000
 
 
 def build_mark(checkpoint: Checkpoint | None) -> str:
-    """One word for where the work stands; equal words mean that nothing moved."""
+    """Return a digest of the work's position; it changes when the work moves."""
     if checkpoint is None:
         return "none"
     position = checkpoint.position
@@ -75,7 +74,7 @@ def build_mark(checkpoint: Checkpoint | None) -> str:
 
 
 def reach_status(before: Status, after: Status) -> Status | None:
-    """The new status if it can follow, also by way of those between; None if it cannot."""
+    """Return the new status if it can be reached, directly or by way of others, or None."""
     for step in (*_ON_THE_WAY, after):
         if after == before or after in NEXT[before]:
             return after
@@ -87,7 +86,7 @@ def reach_status(before: Status, after: Status) -> Status | None:
 def apply_stories(
     checkpoint: Checkpoint, signals: Iterable[RecordedSignal]
 ) -> tuple[Checkpoint, list[str]]:
-    """The checkpoint after all signals about stories, and notes on those that cannot be applied."""
+    """Apply all signals about stories; return notes on those that cannot be applied."""
     notes: list[str] = []
     for signal in signals:
         if not signal.counts or signal.type not in ("STORY_STARTED", "STORY_COMPLETE"):
@@ -119,8 +118,10 @@ def _apply_story(checkpoint: Checkpoint, story_id: str, status: Status) -> tuple
 def set_story_status(
     checkpoints: Checkpoints, known: Checkpoint, story_id: str, status: Status, reason: str, at: str
 ) -> Story:
-    """A person's word on how a story stands, in the checkpoint. SourceError if there is no such
-    story, StateError if the status may not follow."""
+    """Set a story's status in the checkpoint, as a person decided.
+
+    Raise SourceError if there is no such story, StateError if the change is illegal.
+    """
 
     def change(before: Checkpoint | None) -> Checkpoint:
         checkpoint = before or known
@@ -159,7 +160,7 @@ def apply_announced_position(
 
 
 def has_written(before: str, checkpoint: Checkpoint | None, signal: RecordedSignal) -> bool:
-    """Whether the session has written the checkpoint that it announced."""
+    """Return True if the session wrote the checkpoint that it announced."""
     if checkpoint is None or build_mark(checkpoint) == before:
         return False
     announced = {name: signal.fields[name] for name in _POSITION if signal.fields.get(name)}
@@ -167,7 +168,7 @@ def has_written(before: str, checkpoint: Checkpoint | None, signal: RecordedSign
 
 
 def apply_request(checkpoint: Checkpoint, signal: RecordedSignal, at: str) -> Checkpoint:
-    """The session asked for a human: the work waits until one approves, whatever happens."""
+    """Record that the session asked for a human; the work waits until one approves."""
     issue = signal.fields.get("issue", 0)
     hitl = Hitl(issue=issue if isinstance(issue, int) else 0, waiting_since=at)
     first = NextAction(type="hitl", description="a human is asked")
@@ -176,7 +177,7 @@ def apply_request(checkpoint: Checkpoint, signal: RecordedSignal, at: str) -> Ch
 
 
 def apply_question(checkpoint: Checkpoint, request_id: str, at: str, deadline: str) -> Checkpoint:
-    """The question's id where it is asked, and until when an answer counts."""
+    """Record the question's id and deadline."""
     hitl = msgspec.structs.replace(
         checkpoint.hitl or Hitl(waiting_since=at), request_id=request_id, deadline=deadline
     )
@@ -184,13 +185,13 @@ def apply_question(checkpoint: Checkpoint, request_id: str, at: str, deadline: s
 
 
 def apply_issue(checkpoint: Checkpoint, number: int, url: str) -> Checkpoint:
-    """The issue that we opened for the question; it replaces one that the session named."""
+    """Record the issue we opened for the question, in place of one the session named."""
     hitl = msgspec.structs.replace(checkpoint.hitl or Hitl(), issue=number, url=url)
     return msgspec.structs.replace(checkpoint, hitl=hitl)
 
 
 def apply_answer(checkpoint: Checkpoint, decision: str, comment: str, at: str) -> Checkpoint:
-    """A human's decision, with the comment for the next session."""
+    """Record a human's decision, with the comment for the next session."""
     hitl = msgspec.structs.replace(
         checkpoint.hitl or Hitl(), response=decision, comment=comment, answered_at=at
     )
@@ -202,7 +203,7 @@ def apply_answer(checkpoint: Checkpoint, decision: str, comment: str, at: str) -
 
 
 def is_unanswered(checkpoint: Checkpoint) -> bool:
-    """Whether a human was asked and none has let the work continue."""
+    """Return True if a human was asked and has not let the work continue."""
     hitl = checkpoint.hitl
     return hitl is not None and hitl.response.lower() not in ("approve", "approved", "revise")
 
@@ -221,7 +222,7 @@ def apply_failure(checkpoint: Checkpoint, attempt: SessionAttempt, at: str) -> C
 
 
 def explain_contradiction(checkpoint: Checkpoint | None) -> str:
-    """Why an epic cannot have succeeded, as far as its own stories tell."""
+    """Return why the epic's own stories contradict a success, or ""."""
     stories = checkpoint.stories if checkpoint else ()
     broken = [f"{story.id} is {story.status}" for story in stories if story.status in _BROKEN]
     if broken:
@@ -232,13 +233,13 @@ def explain_contradiction(checkpoint: Checkpoint | None) -> str:
 
 
 def find_current_story(checkpoint: Checkpoint) -> str:
-    """The story where the work stands: the position's, or else the first that is not over."""
+    """Return the story of the position, or else the first unfinished one."""
     unfinished = (story.id for story in checkpoint.stories if NEXT[story.status])
     return checkpoint.position.story_id or next(unfinished, "")
 
 
 def list_unfinished(checkpoint: Checkpoint | None) -> str:
-    """A few of the stories that no session has reported as over."""
+    """Return a few of the stories that no session reported as finished."""
     stories = checkpoint.stories if checkpoint else ()
     open_ids = [story.id for story in stories if NEXT[story.status]]
     more = f" and {len(open_ids) - 5} more" if len(open_ids) > 5 else ""
@@ -261,7 +262,7 @@ class CheckpointUpdater:
         self._note = note
 
     def read(self) -> Checkpoint | None:
-        """The checkpoint, if it is sound."""
+        """Return the checkpoint, or None if it is not sound."""
         found = self._checkpoints.read(self._epic_id)
         return found.checkpoint if isinstance(found, LoadedCheckpoint) else None
 
@@ -269,13 +270,13 @@ class CheckpointUpdater:
         return build_mark(self.read())
 
     def apply(self, ask: Ask, attempt: SessionAttempt) -> Mapping[str, Any]:
-        """Bring the checkpoint up to date with the session; the artifact that says how it ended."""
+        """Apply the session to the checkpoint; return the artifact that describes its end."""
         checkpoint, problem = self._update(attempt)
         fields = attempt.signal.fields if attempt.signal else {}
         success = attempt.ended_by == "EPIC_COMPLETE" and fields.get("status") == "success"
         contradiction = explain_contradiction(checkpoint) if success else ""
         if success and (unfinished := list_unfinished(checkpoint)):
-            self._note(f"the session reported success; not reported as done: {unfinished}")
+            self._note(f"the session reported success, but not that these are done: {unfinished}")
         crashes = ask.case.context.get("crashes", 0) if ask.case else 0
         crashed = attempt.ended_by in _CRASHED
         after = build_mark(checkpoint)
@@ -303,7 +304,7 @@ class CheckpointUpdater:
         }
 
     def _update(self, attempt: SessionAttempt) -> tuple[Checkpoint | None, str]:
-        """The checkpoint with all that the session said; or unchanged, and why."""
+        """Return the checkpoint with everything the session said; or unchanged, with the reason."""
         before, signal = self.read(), attempt.signal
         work: GitWork | None = None
         if signal is not None and signal.type == "CHECKPOINT:WRITE":
@@ -325,7 +326,7 @@ class CheckpointUpdater:
         return found.checkpoint, ""
 
     def record_question(self, request_id: str, since: float, deadline: float) -> None:
-        """A human is asked, or is still asked after a restart."""
+        """Record a question to a human; repeated after a restart."""
         self._change(
             lambda known: apply_question(
                 known, request_id, format_timestamp(since), format_timestamp(deadline)
@@ -336,7 +337,9 @@ class CheckpointUpdater:
         self._change(lambda known: apply_issue(known, number, url))
 
     def _change(self, change: Callable[[Checkpoint], Checkpoint]) -> None:
-        """For whoever reads the checkpoint: the question itself does not depend on it."""
+        """Change the checkpoint; failing that only adds a note, since the question works without
+        it.
+        """
         try:
             known = self.read()
             if known is not None:
@@ -356,8 +359,10 @@ class CheckpointUpdater:
 def _apply_session(
     before: Checkpoint | None, attempt: SessionAttempt, work: GitWork | None, at: str
 ) -> tuple[Checkpoint | None, list[str]]:
-    """The checkpoint after the session, and notes on what could not be applied. With `work`, the
-    session announced a position that it did not write itself."""
+    """Return the checkpoint after the session, and notes on what could not be applied.
+
+    `work` is given if the session announced a position that it did not write itself.
+    """
     after, signal = before, attempt.signal
     notes: list[str] = []
     if after is not None:
@@ -372,8 +377,10 @@ def _apply_session(
 
 
 def _find_reason(attempt: SessionAttempt) -> tuple[str, str]:
-    """The error code and the reason that the session gave. A signal without a field for the code,
-    such as RECOVERY_FAILED, may begin its text with a known one."""
+    """Return the error code and reason that the session gave.
+
+    A signal without a field for the code, such as RECOVERY_FAILED, may begin its text with one.
+    """
     fields = attempt.signal.fields if attempt.signal else {}
     given = (str(fields[name]) for name in _REASONS if fields.get(name))
     reason, code = next(given, attempt.message), str(fields.get("error_code", ""))

@@ -1,4 +1,4 @@
-"""How an epic stands, for people and programs: its outcome, its newest run, its sessions."""
+"""Describe an epic's state for people and programs: outcome, newest run, sessions."""
 
 from typing import Any, Final
 
@@ -29,7 +29,7 @@ _SESSION_FIELDS: Final = (
 
 
 class EpicReport(msgspec.Struct, frozen=True, kw_only=True):
-    """How the work on an epic came out."""
+    """The outcome of work on an epic."""
 
     epic_id: str
     run_id: int
@@ -40,10 +40,10 @@ class EpicReport(msgspec.Struct, frozen=True, kw_only=True):
     sessions: int
     questions: list[int]
     signals: list[str]
-    """The line signals that we emitted."""
+    """The line signals that the coordinator emitted."""
     checkpoint: dict[str, Any] | None
     exit_code: int | msgspec.UnsetType = msgspec.UNSET
-    """The epic's own exit code, if it has ended."""
+    """The epic's own exit code, once it has ended."""
 
 
 def build_report(
@@ -70,13 +70,13 @@ def build_report(
 
 
 def load_case(connection: Connection, run_id: int) -> Case:
-    """The one case of an epic's run, with its whole context."""
+    """Return the only case of an epic's run, with its whole context."""
     circuit = load_circuit(find_run(connection, run_id))
     return next(iter(load_cases(connection, circuit, run_id, whole=True))).case
 
 
 def read_outcome(status: str, case: Case) -> str:
-    """One word for how an epic stands."""
+    """Return the outcome of an epic in one word."""
     if case.end:
         return case.end
     if case.status != "open":
@@ -91,7 +91,7 @@ def read_outcome(status: str, case: Case) -> str:
 
 
 def describe_checkpoint(checkpoint: Checkpoint) -> dict[str, Any]:
-    """A checkpoint at a glance, for programs."""
+    """Return a summary of a checkpoint for programs."""
     return {
         "generation": checkpoint.generation,
         "epic_status": checkpoint.epic.status.value,
@@ -107,7 +107,7 @@ def describe_checkpoint(checkpoint: Checkpoint) -> dict[str, Any]:
 
 
 def describe_newest_run(project: Project, epic_id: str) -> dict[str, Any]:
-    """What the database knows of the epic's newest run; `run_id` is 0 if it knows of none."""
+    """Return what the database knows of the epic's newest run; `run_id` is 0 if it knows none."""
     unknown = {"run_id": 0, "outcome": "", "step": "", "sessions": [], "questions": []}
     if not project.has_database:
         return unknown

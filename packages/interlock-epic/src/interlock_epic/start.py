@@ -1,4 +1,4 @@
-"""Start an epic or continue it: find its file, begin or find its run, and work on that."""
+"""Start or continue an epic: read its file, begin or find its run, and work on it."""
 
 import hashlib
 import socket
@@ -29,7 +29,7 @@ from interlock.runtime.application import RunSetup
 from interlock.runtime.settings import RunConfig, Settings
 from interlock.system.errors import SourceError, StoreError
 from interlock.system.files import read_text
-from interlock_epic.application import PilotCarrier
+from interlock_epic.application import StepCarrier
 from interlock_epic.checkpoints.place import find_state_folder
 from interlock_epic.checkpoints.record import check_epic_id
 from interlock_epic.checkpoints.store import Checkpoints, LockedError, hold_epic_lock
@@ -44,7 +44,7 @@ _LARGEST_FILE: Final = 4_000_000
 
 
 class EpicOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What the user asked for; None leaves it as it is."""
+    """The user's options; None keeps the stored value."""
 
     agents: Mapping[str, str] = {}
     budget: Mapping[str, str] = {}
@@ -57,7 +57,7 @@ class EpicOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def find_epic(word: str) -> tuple[EpicText | None, str]:
-    """The epic that a word names and its file: a path, or an id whose file lies in its place."""
+    """Return the named epic and its file: by path, or by an id in one of the usual folders."""
     if word.endswith(_SUFFIXES):
         return read_epic(read_text(Path(word), _LARGEST_FILE), Path(word).as_posix()), word
     check_epic_id(word)
@@ -78,8 +78,10 @@ def work_on_epic(
     options: EpicOptions,
     show_signal: Callable[[str], None] | None = None,
 ) -> tuple[RunResult, EpicReport]:
-    """Work on an epic until it ends or waits; LockedError if another process does. `show_signal`
-    gets our own line signals instead of stderr."""
+    """Work on an epic until it ends or waits; raise LockedError if another process does.
+
+    `show_signal` gets our own line signals instead of stderr.
+    """
     place = find_state_folder(Path())
     config = EpicConfig(
         epic_id=epic_id,
@@ -99,7 +101,7 @@ def work_on_epic(
 
         def change_setup(setup: RunSetup) -> RunSetup:
             for carrier in setup.carriers.values():
-                if isinstance(carrier, PilotCarrier):
+                if isinstance(carrier, StepCarrier):
                     carrier.is_locked = True
             if show_signal and isinstance(setup.hooks, EpicHooks):
                 setup.hooks.signals.show = show_signal
@@ -121,7 +123,7 @@ def work_on_epic(
 
 @contextmanager
 def _open_database(project: Project) -> Iterator[Connection]:
-    """The database; LockedError if another process writes to it."""
+    """Open the database; raise LockedError if another process writes to it."""
     with ExitStack() as held:
         try:
             connection = held.enter_context(project.write())
@@ -149,7 +151,7 @@ def _begin_or_continue(
     config: EpicConfig,
     options: EpicOptions,
 ) -> tuple[Run, RunConfig]:
-    """The epic's unfinished run, or a new one that remembers the flags of the one before."""
+    """Return the epic's unfinished run, or a new one that keeps the flags of the last."""
     fingerprint = hashlib.sha256(f"epic:{config.root}:{config.epic_id}".encode()).hexdigest()
     unfinished = find_unfinished_run(connection, fingerprint)
     newest = find_newest_run(connection, fingerprint)
@@ -172,7 +174,7 @@ def _begin_or_continue(
     stored = msgspec.to_builtins(run_config)
     if unfinished is not None:
         set_options(connection, unfinished, stored)
-        project.display.note(f"going on with run {unfinished} of {config.epic_id}")
+        project.display.note(f"continuing run {unfinished} of {config.epic_id}")
         return find_run(connection, unfinished), run_config
     new = NewRun(
         circuit=circuit.source.circuit.with_thresholds(run_config.thresholds),

@@ -1,7 +1,7 @@
-"""The vocabulary of epics: statuses and their transitions, outcomes, and effects of line signals.
+"""Define the vocabulary of epics: statuses, outcomes, and the effects of line signals.
 
-All three are tables. Other words for a status are accepted on reading only. Exit codes below
-10 and from 75 are those of every command, the rest are the epic's own.
+All three are tables. Other words for a status are accepted on reading only. Exit codes below 10 and
+from 75 are those of every command; the rest are the epic's own.
 """
 
 from enum import StrEnum
@@ -11,11 +11,9 @@ import msgspec
 
 from interlock.system.errors import SourceError, StateError
 
-Kind = Literal["epic", "story", "task"]
-
 
 class Status(StrEnum):
-    """How a piece of work stands."""
+    """The status of an epic or a story."""
 
     BACKLOG = "backlog"
     DRAFT = "draft"
@@ -35,23 +33,20 @@ class Status(StrEnum):
 
 
 ALIASES: Final[dict[Status, tuple[str, ...]]] = {
-    Status.BACKLOG: ("todo", "to_do", "pending", "queued", "planned", "optional"),
-    Status.DRAFT: ("drafted", "ready_for_review", "creating", "created", "context_generating"),
-    Status.READY: ("ready_for_dev", "idle"),
-    Status.IN_PROGRESS: ("working", "active", "started", "planning", "implementing", "testing"),
-    Status.REVIEW: ("in_review", "reviewing", "merging", "validating"),
-    Status.WAITING: ("hitl_pending", "hitl_waiting"),
-    Status.PAUSED: ("discuss", "on_hold"),
+    Status.BACKLOG: ("todo", "to_do", "pending", "queued", "planned"),
+    Status.DRAFT: ("drafted",),
+    Status.READY: ("ready_for_dev",),
+    Status.IN_PROGRESS: ("working", "active", "started"),
+    Status.REVIEW: ("in_review", "reviewing"),
+    Status.PAUSED: ("on_hold",),
     Status.DEFERRED: ("postponed",),
-    Status.FAILED: ("error", "fatal"),
+    Status.FAILED: ("error",),
     Status.HALTED: ("stopped",),
     Status.DONE: ("completed", "complete", "success"),
     Status.CANCELLED: ("canceled", "aborted"),
 }
-"""Other words for a status, with underscores for hyphens and blanks."""
+"""Other words that people write for a status, with underscores for hyphens and blanks."""
 
-_BY_KIND: Final[dict[tuple[Kind, str], Status]] = {("epic", "planning"): Status.DRAFT}
-"""A story that is being planned is in progress; an epic that is being planned is not."""
 _MEANING: Final = {
     **{status.value: status for status in Status},
     **{alias: status for status, aliases in ALIASES.items() for alias in aliases},
@@ -88,20 +83,20 @@ NEXT: Final = {
     before: tuple(status for status in after if status != before)
     for before, after in _AFTER.items()
 }
-"""Legal transitions. The same status again is always legal; what is done is never undone."""
+"""Legal transitions. Repeating a status is always legal; finished work is never undone."""
 
 
-def read_status(word: str, kind: Kind = "story") -> Status:
-    """The status that a word means, in any spelling; SourceError if it means none."""
+def read_status(word: str) -> Status:
+    """Return the status that a word means, in any spelling; raise SourceError if it means none."""
     plain = "_".join(word.strip().lower().replace("-", " ").replace("_", " ").split())
-    found = _BY_KIND.get((kind, plain)) or _MEANING.get(plain)
+    found = _MEANING.get(plain)
     if found is None:
         raise SourceError(f"{word[:40]!r} is not a status; use one of {', '.join(Status)}")
     return found
 
 
 def change_status(before: Status | None, after: Status, subject: str) -> Status:
-    """The new status, if it may follow; StateError with those that may."""
+    """Return the new status; raise StateError with the legal ones if it may not follow."""
     if before is None or after == before or after in NEXT[before]:
         return after
     legal = ", ".join(NEXT[before]) or "nothing"
@@ -109,8 +104,10 @@ def change_status(before: Status | None, after: Status, subject: str) -> Status:
 
 
 class EpicOutcome(msgspec.Struct, frozen=True):
-    """One way to end. With a `status` of None, the epic keeps the one it has; the protocol has no
-    `signal` for some."""
+    """One way to end.
+
+    A `status` of None leaves the epic's unchanged; `signal` is "" if the protocol has none.
+    """
 
     exit_code: int
     status: Status | None
@@ -128,9 +125,7 @@ OUTCOMES: Final[dict[str, EpicOutcome]] = {
     "PAUSED_TIMEOUT": EpicOutcome(11, Status.WAITING, "HITL_TIMEOUT", "nobody answered in time"),
     "PAUSED_DEFERRED": EpicOutcome(12, Status.DEFERRED, "", "a human deferred it"),
     "HALTED": EpicOutcome(13, Status.HALTED, "HITL_HALT", "a human stopped it"),
-    "LIMIT": EpicOutcome(
-        14, Status.PAUSED, "FATAL_ERROR", "a limit is reached, or there is no progress"
-    ),
+    "LIMIT": EpicOutcome(14, Status.PAUSED, "FATAL_ERROR", "a limit is reached, or nothing moves"),
     "NO_CHECKPOINT": EpicOutcome(15, None, "FATAL_ERROR", "there is nothing to resume from"),
     "GIT_MISMATCH": EpicOutcome(
         16, Status.BLOCKED, "FATAL_ERROR", "git does not match the checkpoint"
@@ -139,11 +134,11 @@ OUTCOMES: Final[dict[str, EpicOutcome]] = {
 }
 LOCKED: Final = "LOCKED"
 LOCKED_EXIT: Final = 18
-"""Another process works on the epic or in this workspace. Not an outcome of the epic."""
+"""Another process works on the epic or in this workspace; the epic itself has not ended."""
 
 
 def list_exit_codes() -> list[tuple[str, int, str]]:
-    """Every outcome with its exit code and meaning, by code."""
+    """Return every outcome with its exit code and meaning, by code."""
     rows = [(name, outcome.exit_code, outcome.means) for name, outcome in OUTCOMES.items()]
     rows += [("WAITING", 4, "a human is asked; run it again after the answer")]
     rows += [(LOCKED, LOCKED_EXIT, "another process is working on it")]
@@ -174,14 +169,16 @@ EFFECTS: Final[dict[str, Effect]] = {
     "FATAL_ERROR": "stop",
     "RECOVERABLE_ERROR": "retry",
 }
-"""`restart`, `review` and `stop` end the session; `retry` says how it ended if nothing stronger
-does; `story` changes a story; `note` is only recorded. A session cannot decide for a human: such a
-line is a note."""
+"""`restart`, `review` and `stop` end the session; `retry` names its end unless another signal does;
+`story` changes a story; `note` is only recorded. A session cannot decide for a human, so such a
+line is a note.
+"""
 
 ENDING: Final = frozenset(
     name for name, effect in EFFECTS.items() if effect in ("restart", "review", "stop")
 )
 DECIDING: Final = ENDING | {"RECOVERABLE_ERROR"}
 FIRM: Final = ("FATAL_ERROR", "RECOVERY_FAILED", "HITL_REQUIRED")
-"""These decide wherever they stand, the first of the list before the others; of all other signals
-the last one decides."""
+"""These signals decide wherever they appear, the first in this list winning; of all others the last
+one decides.
+"""

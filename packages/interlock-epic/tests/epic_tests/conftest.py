@@ -1,4 +1,4 @@
-"""A repository with two commits, and its checkpoints."""
+"""Provide a repository with two commits, and its checkpoints."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Checkpoints as a session would write them, in one call."""
+"""Build checkpoints as a session would write them, in one call."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""An epic in its two written forms, and what no epic is."""
+"""Test both written forms of an epic, and texts that are not epics."""
 
 import pytest
 from hypothesis import given

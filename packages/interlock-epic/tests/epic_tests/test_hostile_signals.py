@@ -1,4 +1,4 @@
-"""Whatever a session prints, its checkpoint is kept or the reason is told: nothing breaks."""
+"""Test that nothing a session prints can break its checkpoint."""
 
 import tempfile
 import time
@@ -15,11 +15,11 @@ from interlock.signals.lines import LineReader
 from interlock_epic.checkpoints.place import StateFolder
 from interlock_epic.checkpoints.store import Checkpoints
 from interlock_epic.config import EpicConfig
-from interlock_epic.driver import EpicDriver, SignalLog
 from interlock_epic.epic_file import EpicStory
 from interlock_epic.progress import CheckpointUpdater
 from interlock_epic.sessions.record import SessionAttempt, SessionRecord
 from interlock_epic.status import EFFECTS
+from interlock_epic.steps import EpicSteps, SignalLog
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 TYPES = (*EFFECTS, "CHECKPOINT")
@@ -44,7 +44,7 @@ SIGNALS = st.one_of(
 
 
 def record_of(folder: Path, result: list[str]) -> SessionAttempt:
-    """How a session ended that printed this, as its carrier tells it."""
+    """Return the attempt of a session that printed these lines."""
     record = SessionRecord(folder / "session.jsonl", "epic-3")
     reader = LineReader("raw")
     for found in [*reader.feed("\n".join(result) + "\n"), *reader.close(ended_by_itself=True)]:
@@ -71,7 +71,7 @@ def test_no_signal_breaks_the_keeping_of_the_checkpoint(result: list[str], has_o
             epic_id="epic-3", root=name, db=name, fresh=True, stories=(EpicStory(id="3-1"),)
         )
         signals = SignalLog(folder / "signals.jsonl", notes.append, time.time)
-        driver = EpicDriver(checkpoints, config, signals, time.time, lambda: 1)
+        driver = EpicSteps(checkpoints, config, signals, time.time, lambda: 1)
         case = Case("epic-3", "SESSION")
         if has_one:
             assert driver.resume(Case("epic-3", "RESUME", visits={"RESUME": 1}))["ready"]

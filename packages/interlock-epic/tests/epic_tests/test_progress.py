@@ -1,4 +1,4 @@
-"""What a session's words change in its checkpoint: as far as it may, and no further."""
+"""Test how a session's signals change its checkpoint."""
 
 from itertools import pairwise
 

@@ -1,4 +1,4 @@
-"""Every prompt of an epic, as sessions and people read it: compared with a file that was read.
+"""Compare every prompt of an epic with a file that a person has read.
 
 `python -m epic_tests.test_prompts` writes the files again.
 """

@@ -1,4 +1,4 @@
-"""docs/protocols/checkpoint.md says what the tables say."""
+"""Test that docs/protocols/checkpoint.md agrees with the tables."""
 
 import msgspec
 

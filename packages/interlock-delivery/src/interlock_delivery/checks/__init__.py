@@ -1,1 +1,1 @@
-"""Checks that Interlock runs itself: their results, the baseline, the verdict."""
+"""Run the project's checks, keep a baseline, and judge the results."""

@@ -1,7 +1,7 @@
-"""How the checks came out before the work began, stored in a file next to it.
+"""Keep the results of checks before the work began, one file per commit.
 
-One file for each commit; a row counts only for the exact command it was taken with. A baseline that
-a crash cut short is completed.
+A row counts only for the exact command that produced it. A baseline that a crash cut short is
+completed later.
 """
 
 import hashlib
@@ -21,21 +21,21 @@ _LARGEST = 256 * 1024 * 1024
 
 
 class StoredBaseline(msgspec.Struct, frozen=True):
-    """One result, and the command it is the result of."""
+    """One result, and a key for the command that produced it."""
 
     key: str
     result: CheckResult
 
 
 class Baseline(msgspec.Struct, frozen=True):
-    """All that is known of one commit."""
+    """The known results at one commit."""
 
     schema_version: int
     commit: str
     rows: tuple[StoredBaseline, ...] = ()
 
     def results_of(self, cells: Sequence[CheckCell]) -> tuple[CheckResult, ...]:
-        """The results of these very commands, as far as they are known."""
+        """Return the known results of exactly these commands."""
         known = {each.key: each.result for each in self.rows}
         return tuple(known[key] for key in map(build_key, cells) if key in known)
 
@@ -44,7 +44,7 @@ class Baseline(msgspec.Struct, frozen=True):
         return tuple(cell for cell in cells if build_key(cell) not in known)
 
     def with_result(self, cell: CheckCell, result: CheckResult) -> "Baseline":
-        """One that could not run is not kept: it may be there next time."""
+        """Return the baseline with a result; one that could not run is left out."""
         if result.unavailable:
             return self
         key = build_key(cell)
@@ -54,7 +54,7 @@ class Baseline(msgspec.Struct, frozen=True):
 
 
 def build_key(cell: CheckCell) -> str:
-    """One word for all that the result depends on, beside the commit."""
+    """Return a digest of everything a result depends on except the commit."""
     check = cell.check
     facts = (check.name, cell.environment.name, cell.argv, check.exit_code, check.timeout)
     return hashlib.blake2b(msgspec.json.encode(facts), digest_size=16).hexdigest()
@@ -70,9 +70,9 @@ async def take_baseline(
     limits: CheckLimits | None = None,
     on_result: OnResult | None = None,
 ) -> tuple[CheckResult, ...]:
-    """The results of all cells at that commit: those that are kept, and those that are run now.
+    """Return the results of all cells at a commit, running those that are not stored.
 
-    `place.folder` must hold that commit, untouched. Each result is safe as soon as it is there.
+    `place.folder` must hold that commit unchanged. Each result is stored as soon as it is known.
     """
     held = [read_baseline(home, commit)]
     fresh: list[CheckResult] = []
@@ -90,7 +90,7 @@ async def take_baseline(
 
 
 def read_baseline(home: Path, commit: str) -> Baseline:
-    """What is kept of that commit. A file that cannot be understood is taken for none."""
+    """Return the stored baseline of a commit; empty if the file cannot be understood."""
     path, empty = _baseline_path(home, commit), Baseline(SCHEMA_VERSION, commit)
     try:
         if not path.is_file() or path.stat().st_size > _LARGEST:
@@ -99,24 +99,26 @@ def read_baseline(home: Path, commit: str) -> Baseline:
     except (msgspec.DecodeError, RecursionError):
         return empty
     except OSError as error:
-        raise SourceError(f"{path} cannot be read: {error.strerror}; let us read it") from error
+        raise SourceError(f"{path} cannot be read: {error.strerror}; make it readable") from error
     known = found.schema_version == SCHEMA_VERSION and found.commit == commit
     return found if known else empty
 
 
 def write_baseline(home: Path, baseline: Baseline) -> Path:
-    """Whole or not at all, also through a power cut."""
+    """Write a baseline atomically and durably."""
     path = _baseline_path(home, baseline.commit)
     content = msgspec.json.format(msgspec.json.encode(baseline), indent=1) + b"\n"
     try:
         home.mkdir(parents=True, exist_ok=True)
         write_file(path, content, mode=0o666)
     except OSError as error:
-        raise SourceError(f"{path} cannot be written: {error.strerror}; make room") from error
+        raise SourceError(
+            f"{path} cannot be written: {error.strerror}; free space or grant access"
+        ) from error
     return path
 
 
 def _baseline_path(home: Path, commit: str) -> Path:
     if not commit.isalnum() or not commit.isascii() or len(commit) > 64:
-        raise SourceError(f"{commit!r} is no commit: give the full hash of one")
+        raise SourceError(f"{commit!r} is not a commit; give its full hash")
     return home / f"baseline-{commit}.json"

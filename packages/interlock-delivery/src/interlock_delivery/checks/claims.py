@@ -1,7 +1,7 @@
-"""Compares what an agent says it checked and changed with what was observed. Pure.
+"""Compare what an agent says it checked and changed with what was observed. Pure.
 
-Reads the sections in which agents make claims, however they are laid out. A claim that none of our
-own results can confirm is unchecked, never verified.
+Claims are read from an answer's sections, whatever their layout. A claim that none of our own
+results can confirm is unchecked, never verified.
 """
 
 import re
@@ -23,7 +23,7 @@ _SECTIONS: Final[dict[str, tuple[str, ...]]] = {
     "HEALTH_AUDIT: HEALTHY": ("verification_results",),
     "HEALTH_AUDIT: UNHEALTHY": ("failed_checks", "passing_checks"),
 }
-"""The sections of each signal that hold results of checks."""
+"""The sections of each signal that report results of checks."""
 _FILE_SECTIONS: Final = ("files_modified", "tests_written")
 _GOOD: Final = re.compile(
     r"(?i)(?:pass|ok\b|verified|done\b|met\b|confirmed|success|green|yes\b|✅|✓|✔)"
@@ -40,7 +40,7 @@ _PLACE: Final = re.compile(r"(?::\d+(?:[-:]\d+)?|\s+\([^()]*\))\Z")
 
 
 class ClaimRow(msgspec.Struct, frozen=True):
-    """One line of an agent's own matrix."""
+    """One line of an agent's own table of results."""
 
     check: str
     environment: str
@@ -49,10 +49,10 @@ class ClaimRow(msgspec.Struct, frozen=True):
 
 
 class AgentClaim(msgspec.Struct, frozen=True):
-    """One thing an agent said, and what we found."""
+    """One claim of an agent, and what was found."""
 
     check: str
-    """The check's own name where it is known, otherwise the agent's words; or a path."""
+    """The check's own name if it is known, else the agent's words; or a path."""
     environment: str
     said: ClaimedOutcome
     found: Found
@@ -61,7 +61,7 @@ class AgentClaim(msgspec.Struct, frozen=True):
 
 
 class ClaimComparison(msgspec.Struct, frozen=True):
-    """How far the word of one agent in one role could be relied on."""
+    """How many claims of one agent in one role were true."""
 
     agent: str
     role: str
@@ -72,7 +72,7 @@ class ClaimComparison(msgspec.Struct, frozen=True):
 
 
 def read_claim_rows(signal: str, fields: Mapping[str, Any]) -> tuple[ClaimRow, ...]:
-    """The agent's matrix: the lines of a signal's sections that name a check and its result."""
+    """Return the lines of a signal's sections that name a check and its result."""
     return tuple(
         _build_row(each)
         for section in _SECTIONS.get(signal, ())
@@ -84,7 +84,7 @@ def read_claim_rows(signal: str, fields: Mapping[str, Any]) -> tuple[ClaimRow, .
 def compare_claims(
     rows: Iterable[ClaimRow], results: Sequence[CheckResult], checks: Sequence[Check] = ()
 ) -> tuple[AgentClaim, ...]:
-    """Each line against our own results; `checks` let a command stand for its name."""
+    """Compare each line with our own results; `checks` also lets a command stand for its name."""
     names = {normalize_name(" ".join(each.command)): each.name for each in checks}
     names |= {normalize_name(each.check): each.check for each in results}
     return tuple(_compare_row(row, names, results) for row in rows)
@@ -93,7 +93,7 @@ def compare_claims(
 def compare_file_claims(
     fields: Mapping[str, Any], changed: Iterable[str], root: str = ""
 ) -> tuple[AgentClaim, ...]:
-    """The files an agent says it worked on, against those that did change."""
+    """Compare the files an agent says it changed with those that did change."""
     real = sorted(set(changed))
     paths: dict[str, None] = {}
     for section in _FILE_SECTIONS:
@@ -105,7 +105,7 @@ def compare_file_claims(
 
 
 def count_claims(claims: Iterable[tuple[str, str, AgentClaim]]) -> tuple[ClaimComparison, ...]:
-    """From (agent, role, claim) to one line for each agent and role, in their order."""
+    """Count (agent, role, claim) rows by agent and role, sorted by both."""
     counts: dict[tuple[str, str], dict[Found, int]] = {}
     for agent, role, claim in claims:
         kinds = counts.setdefault((agent, role), {"verified": 0, "refuted": 0, "unchecked": 0})
@@ -117,7 +117,7 @@ def count_claims(claims: Iterable[tuple[str, str, AgentClaim]]) -> tuple[ClaimCo
 
 
 def _convert_entries(value: Any, kind: Any) -> list[Any]:
-    """A section as the parser gave it, or as it came back from the journal."""
+    """Return the entries of a section, whether parsed or loaded from the journal."""
     try:
         return msgspec.convert(value or [], list[kind], from_attributes=True)
     except msgspec.ValidationError:
@@ -184,7 +184,7 @@ def _is_in_environment(result: CheckResult, environment: str) -> bool:
 
 
 def _read_exit_code(row: ClaimRow, ran: Sequence[CheckResult]) -> ClaimedOutcome:
-    """An exit code alone says how it went, if one knows what it should be."""
+    """Return the outcome of a claim, judging a bare exit code by the expected one."""
     if row.said != "unclear" or row.exit_code is None or not ran:
         return row.said
     return "pass" if row.exit_code == ran[0].expected else "fail"
@@ -222,5 +222,5 @@ def _compare_file(path: str, changed: Sequence[str]) -> AgentClaim:
 
 
 def _is_about(name: str, path: str) -> bool:
-    """A whole path, the end of one, or a folder above it."""
+    """Return True if a name is the path, ends it, or is a folder above it."""
     return path == name or path.endswith(f"/{name}") or path.startswith(f"{name.rstrip('/')}/")

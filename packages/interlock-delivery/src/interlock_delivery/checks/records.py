@@ -1,6 +1,6 @@
-"""Verification commands, the environments they run in, and their results, as records.
+"""Define checks, the environments they run in, and their results.
 
-Builds the matrix of checks and environments, in which one name may be written in several ways.
+Also builds the matrix of checks and environments, in which one name may be spelled in several ways.
 """
 
 import re
@@ -17,11 +17,11 @@ _MARKS = re.compile(r"[\s_*`\"'-]+")
 
 
 CHECK_TIMEOUT: Final = 600.0
-"""How many seconds a check may take, where nobody says."""
+"""The seconds a check may take by default."""
 
 
 class Check(msgspec.Struct, frozen=True):
-    """One verification command. `environment`: names with commas; empty or ALL is every one."""
+    """One verification command. `environment` has names with commas; "" or ALL means all."""
 
     name: str
     command: tuple[str, ...]
@@ -33,7 +33,7 @@ class Check(msgspec.Struct, frozen=True):
 
 
 class Environment(msgspec.Struct, frozen=True):
-    """A place where commands run: `prefix` goes before the command."""
+    """A place where commands run; `prefix` goes before each command."""
 
     name: str
     prefix: tuple[str, ...] = ()
@@ -42,7 +42,7 @@ class Environment(msgspec.Struct, frozen=True):
 
 
 class CheckText(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A check as a user writes it: `[[check]]` in interlock.toml."""
+    """A check as `[[check]]` in interlock.toml declares it."""
 
     name: str
     command: str | list[str]
@@ -53,7 +53,7 @@ class CheckText(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class EnvironmentText(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """An environment as a user writes it: `[[environment]]` in interlock.toml."""
+    """An environment as `[[environment]]` in interlock.toml declares it."""
 
     name: str
     prefix: str | list[str] = ""
@@ -79,29 +79,29 @@ class CheckCell(msgspec.Struct, frozen=True):
 
 
 class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What a check came to in an environment, as we saw it ourselves."""
+    """The result of a check in an environment, as Interlock observed it."""
 
     check: str
     environment: str
     exit_code: int | None
-    """Negative for a signal; None if it never ran, or cannot be waited for."""
+    """Negative for a signal; None if the check never ran or could not be awaited."""
     expected: int
     passed: bool
     timed_out: bool = False
     unavailable: bool = False
-    """The command or its environment is not there: this says nothing about the work."""
+    """True if the command or its environment is missing, which says nothing about the work."""
     seconds: float = 0.0
     output_head: str = ""
-    """How the output began, if it was too long to be kept whole."""
+    """The beginning of the output, if it was too long to keep whole."""
     output_tail: str = ""
     left_out: int = 0
-    """Bytes between head and tail."""
+    """The number of bytes between head and tail."""
     test_count: int | None = None
-    """Tests that were carried out, if a known runner said so."""
+    """The number of tests that ran, if a known runner printed it."""
     failed_count: int | None = None
     failed_tests: tuple[str, ...] = ()
     note: str = ""
-    """One sentence on what was remarkable."""
+    """One sentence about anything unusual."""
 
     @property
     def pair(self) -> tuple[str, str]:
@@ -109,14 +109,14 @@ class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def normalize_name(name: str) -> str:
-    """The same for `Unit Tests`, `unit_tests` and `**unit-tests**`."""
+    """Return one spelling for `Unit Tests`, `unit_tests` and `**unit-tests**`."""
     return _MARKS.sub(" ", name).strip().casefold()
 
 
 def build_matrix(
     checks: Sequence[Check], environments: Sequence[Environment] = ()
 ) -> tuple[CheckCell, ...]:
-    """Every check in every environment it names, in the order of both."""
+    """Return every check in every environment it names, in the order of both."""
     places = {normalize_name(each.name): each for each in environments or (NATIVE,)}
     cells: dict[tuple[str, str], CheckCell] = {}
     for check in checks:

@@ -1,8 +1,8 @@
-"""Runs verification commands: every cell of the matrix as a supervised process.
+"""Run verification commands: every cell of the matrix as a supervised process.
 
-Hides starting, timing and ending a process tree, endless or undecodable output, and the counts that
-test runners print. A check that cannot run is told apart from one that ran and failed. Never uses a
-shell; what a check writes is not confined here.
+The room hides starting, timing and ending process trees, endless or undecodable output, and the
+counts that test runners print. A check that cannot run is distinguished from one that failed. No
+shell is used, and a check's writes are not confined.
 """
 
 import asyncio
@@ -32,12 +32,12 @@ LONGEST_LINE = 64 * 1024
 _MOST_NAMES = 200
 _SHORTEST_SUMMARY = 6
 _SKIPPED_APART = ("pytest", "rust", "mocha", "playwright")
-"""Runners whose number of tests leaves those out that were skipped."""
+"""Runners whose count of tests leaves out the skipped ones."""
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 
 
 class CheckOutput(msgspec.Struct, frozen=True):
-    """What is kept of a check's output, as text without colours."""
+    """The kept part of a check's output, as text without colours."""
 
     head: str
     tail: str
@@ -48,7 +48,7 @@ class CheckOutput(msgspec.Struct, frozen=True):
 
 
 class OutputTail:
-    """A reader of lines that keeps the two ends, whatever comes between."""
+    """Keeps the beginning and the end of an output, however long it is."""
 
     def __init__(self, head: int = HEAD, tail: int = TAIL) -> None:
         self._most_head, self._most_tail = head, tail
@@ -58,14 +58,14 @@ class OutputTail:
         self._counting = CountReader()
 
     def take(self, line: OutputLine) -> tuple[()]:
-        """Lines that came after our own signal do not count."""
+        """Take a line, unless it came after our own stop signal."""
         if not line.late:
             self._count(line.text)
             self._append(line.text if line.half else line.text + b"\n")
         return ()
 
     def finish(self, stderr: bytes) -> CheckOutput:
-        """All of it; `stderr` is its end alone, and stands after what was printed."""
+        """Return the kept output, with the end of `stderr` after what was printed."""
         for line in stderr.split(b"\n"):
             self._count(line)
         self._trim()
@@ -128,13 +128,14 @@ def _find_failed_tests(head: str, tail: str) -> tuple[str, ...]:
 
 OnResult = Callable[[CheckCell, CheckResult], None]
 NOT_EXECUTABLE, NOT_FOUND = 126, 127
-"""What shells and containers exit with when a command cannot be run, or is not there."""
+"""The exit codes of shells and containers for a command that is not executable or not found."""
 
 
 class CheckEnvironment(msgspec.Struct, frozen=True):
-    """Where checks run. `environ` is all that they see of the environment, besides the tag.
+    """Where checks run.
 
-    The tag must be of this round alone: whatever carries it is ended with the check.
+    `environ` is everything they see of the environment, beside the tag. The tag must be unique to
+    this round: every process that carries it is ended with the check.
     """
 
     folder: Path
@@ -143,14 +144,14 @@ class CheckEnvironment(msgspec.Struct, frozen=True):
 
 
 class CheckLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """One at a time unless told otherwise: checks of one folder share its caches and its ports."""
+    """Limits of a round. Checks run one at a time by default, since they share caches and ports."""
 
     at_once: int = 1
     most_output: int = 64 * 1024 * 1024
-    """Bytes on stdout after which a check is ended."""
+    """The bytes on stdout after which a check is ended."""
     grace: float = 5.0
     probe: float = 60.0
-    """Seconds for an environment to answer whether it is there."""
+    """The seconds an environment has to show that it is available."""
 
 
 async def run_checks(
@@ -161,7 +162,7 @@ async def run_checks(
     limits: CheckLimits | None = None,
     on_result: OnResult | None = None,
 ) -> tuple[CheckResult, ...]:
-    """Run them all; results in the order of the cells. `on_result` is told of each at once."""
+    """Run all cells and return their results in order, reporting each result at once."""
     if not place.folder.is_dir():
         raise SourceError(f"checks cannot run: the folder {str(place.folder)!r} does not exist")
     round_ = _CheckRun(
@@ -234,7 +235,7 @@ class _CheckRun:
         ).run()
 
     async def _explain_failure(self, cell: CheckCell, result: CheckResult) -> CheckResult:
-        """Whether it failed only because it, or its environment, is not there."""
+        """Mark a failure as unavailable if only the command or its environment is missing."""
         if result.exit_code in (NOT_EXECUTABLE, NOT_FOUND) and not result.timed_out:
             missing = _find_missing_file(cell, self._place.folder)
             note = (
@@ -249,7 +250,7 @@ class _CheckRun:
         return result
 
     async def _is_available(self, place: Environment) -> bool:
-        """Asked once in a round: can it run `true`, or does it at least look for it?"""
+        """Return True if the environment can run `true`, or look for it; asked once per round."""
         async with self._asking[place.name]:
             if place.name not in self._answers:
                 self._answers[place.name] = await self._probe_environment(place)
@@ -301,7 +302,7 @@ def _describe_end(cell: CheckCell, ended: ProcessEnd, limits: CheckLimits) -> st
 def _build_unstarted_result(
     cell: CheckCell, folder: Path, sentence: str, error: OSError
 ) -> CheckResult:
-    """A script of the work that is missing or cannot be executed is a fault of the work."""
+    """Return the result of a check that did not start; a missing script is the work's fault."""
     first = cell.argv[0]
     ours = "/" in first and not first.startswith("/") and not cell.environment.prefix
     fault = ours and (isinstance(error, PermissionError) or not (folder / first).exists())
@@ -318,7 +319,7 @@ def _build_unstarted_result(
 
 
 def _find_missing_file(cell: CheckCell, folder: Path) -> str:
-    """The first word of the command that means a file of the work which is not there."""
+    """Return the first word of the command that names a file missing from the work, or ""."""
     for word in cell.check.command[:3]:
         inside = "/" in word or word.endswith((".sh", ".py", ".js", ".pl", ".rb"))
         odd = word.startswith(("/", "-")) or "://" in word or " " in word

@@ -1,8 +1,8 @@
-"""Compares check results with the baseline, and phrases what was found. Pure.
+"""Compare check results with the baseline, and describe the differences. Pure.
 
-A check that did not run proves nothing, one that is not in the baseline proves nothing by failing,
-and one that passes with fewer tests is not believed. The findings are plain values and text, for
-the journal and for the agent that reads them.
+A check that did not run proves nothing; one that is not in the baseline proves nothing by failing;
+one that passes with fewer tests is not believed. The findings are plain values and text, for the
+journal and for agents.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -31,12 +31,12 @@ _HOLDS: Final[dict[Policy, frozenset[Kind]]] = {
         ("old_failure", "new_failure", "unavailable", "fewer_tests", "not_in_baseline")
     ),
 }
-"""The kinds that hold work back."""
+"""The kinds of results that hold work back."""
 _MOST_NAMES = 5
 
 
 class CheckComparison(msgspec.Struct, frozen=True):
-    """One check in one environment, compared."""
+    """One check in one environment, compared with the baseline."""
 
     check: str
     environment: str
@@ -45,17 +45,17 @@ class CheckComparison(msgspec.Struct, frozen=True):
 
 
 class CheckVerdict(msgspec.Struct, frozen=True):
-    """Whether the work stands, and why not."""
+    """The verdict on the work, with reasons."""
 
     ok: bool
     policy: Policy
     rows: tuple[CheckComparison, ...]
     reasons: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    """Worth a look by whoever reviews; they hold nothing back."""
+    """Remarks for reviewers that hold nothing back."""
 
     def list_names(self, *kinds: Kind) -> tuple[str, ...]:
-        """`check (environment)` of all rows of these kinds."""
+        """Return `check (environment)` for all rows of these kinds."""
         return tuple(
             f"{each.check} ({each.environment})" for each in self.rows if each.kind in kinds
         )
@@ -70,7 +70,7 @@ def compare_with_baseline(
     added: Iterable[str] = (),
     allow_fewer_tests: bool = False,
 ) -> CheckVerdict:
-    """`deleted` and `added` are the files of the change, renamed ones in neither."""
+    """Judge the results; `deleted` and `added` are files of the change, without renamed ones."""
     before = {each.pair: each for each in baseline}
     rows = tuple(_build_comparison(each, before.get(each.pair)) for each in results)
     holds = _HOLDS[policy] - ({"fewer_tests"} if allow_fewer_tests else set())
@@ -86,7 +86,7 @@ def compare_with_baseline(
 
 
 def find_deleted_tests(deleted: Iterable[str], added: Iterable[str] = ()) -> tuple[str, ...]:
-    """Files with tests that are gone, without those that were only moved elsewhere."""
+    """Return the deleted files with tests, without those that were moved."""
     moved = {path.rpartition("/")[2] for path in added}
     return tuple(
         sorted(
@@ -131,7 +131,7 @@ def _describe_failure(now: CheckResult) -> str:
 
 
 def _describe_fewer_tests(now: CheckResult, before: CheckResult) -> str:
-    """A new failure may well stop a runner early: that it failed is what is told then."""
+    """Describe a drop in the number of tests, unless a new failure may have stopped the runner."""
     new_failure = before.passed and not now.passed
     if before.test_count is None or new_failure or now.timed_out:
         return ""
@@ -166,7 +166,7 @@ def _has_all_names(result: CheckResult) -> bool:
 def _has_test_counts(
     results: Sequence[CheckResult], before: Mapping[tuple[str, str], CheckResult]
 ) -> bool:
-    """Whether some check counted its tests then and now: a deletion would have been seen."""
+    """Return True if some check counted its tests both times, so that a deletion would show."""
     return any(
         each.test_count is not None
         and each.pair in before
@@ -184,7 +184,7 @@ _MOST_OUTPUT: Final = 3_000
 
 
 def build_result_row(result: CheckResult) -> dict[str, Any]:
-    """A result as the journal keeps it: what it came to, and the end of what it printed."""
+    """Return a result as the journal stores it, with the end of its output."""
     return {
         "check": result.check,
         "environment": result.environment,
@@ -204,7 +204,7 @@ def build_summary(
     *,
     empty: bool = False,
 ) -> str:
-    """What a developer must know of a look at the work."""
+    """Return what a developer must know about an inspection of the work."""
     if violations:
         return "\n".join(each.sentence for each in violations)
     if empty:
@@ -223,5 +223,5 @@ def build_conflict(found: Conflict) -> dict[str, Any]:
     return {
         "outcome": "conflict",
         "files": list(found.files),
-        "summary": f"Others changed the same places meanwhile: {files}\n\n{found.text}",
+        "summary": f"Other tasks changed the same places meanwhile: {files}\n\n{found.text}",
     }

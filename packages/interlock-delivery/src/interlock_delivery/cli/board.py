@@ -1,7 +1,7 @@
-"""Shows a delivery at work: the live board on a terminal, a line for each decision elsewhere.
+"""Show a running delivery: a live board on a terminal, a line for each decision elsewhere.
 
-The board is drawn once a second by a thread of its own, which reads what is committed and never
-waits for the run, nor the run for it.
+A thread draws the board once a second from committed data. It never waits for the run, and the run
+never waits for it.
 """
 
 import sys
@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
     from interlock.api.records import Connection, DatabaseAddress
     from interlock.runtime.terms import RunCounts
-    from interlock_delivery.report.board import Board, BoardRow
+    from interlock_delivery.report.board import Board
+    from interlock_delivery.report.records import TaskRecord
 
 Progress = Callable[["RunCounts", Spent], None]
 _DRAW_EVERY: Final = 1.0
@@ -38,14 +39,14 @@ _STATES: Final = (
 )
 _FEWEST_ROWS: Final = 3
 _OTHER_LINES: Final = 6
-"""Lines of the screen that are not rows of the table."""
+"""The lines of the screen that are not rows of the table."""
 
 
 @contextmanager
 def show_board(
     connection: "Connection", run_id: int, db: "DatabaseAddress", agents: Mapping[str, str]
 ) -> Iterator[Progress]:
-    """A function to call after every turn with how the run stands, while its board is shown."""
+    """Show the board; yield a function to call with the run's counts after every turn."""
     if sys.stderr.isatty():
         from rich.console import Console
 
@@ -60,7 +61,7 @@ def show_board(
 
 @contextmanager
 def _print_lines(connection: "Connection", run_id: int) -> Iterator[Progress]:
-    """A line for each decision, on stderr, several at a time."""
+    """Print a line for each decision to stderr, in batches."""
     from interlock_delivery.report.board import DecisionLines
 
     lines = DecisionLines(connection, run_id)
@@ -97,7 +98,7 @@ def _draw_board(
         latest = (counts, spent)
 
     def draw() -> None:
-        """Read and draw, once a second. What cannot be read is only not drawn."""
+        """Read and draw once a second, skipping a board that cannot be read."""
         with suppress(InterlockError), open_board(db, run_id, agents) as reader:
             while not over.is_set():
                 counts, spent = latest
@@ -118,12 +119,12 @@ def _draw_board(
 
 
 def render_board(board: "Board", now: float, height: int, counts: "RunCounts") -> "RenderableType":
-    """The whole board, in at most that many lines."""
+    """Return the whole board in at most `height` lines."""
     from rich.console import Group
 
     parts: list[RenderableType] = [_render_head(board)]
     if board.repairing:
-        text = f"repairing: {board.repairing}; all others wait until it is done"
+        text = f"repairing: {board.repairing}; all other tasks wait"
         parts.append(_one_line(text, "bold yellow"))
     if counts.limited_until > now:
         until = time.strftime("%H:%M", time.localtime(counts.limited_until))
@@ -160,7 +161,7 @@ def _render_head(board: "Board") -> "Text":
     return line
 
 
-def _render_table(rows: "tuple[BoardRow, ...]", now: float) -> "Table":
+def _render_table(rows: "tuple[TaskRecord, ...]", now: float) -> "Table":
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False, expand=True, header_style="dim", show_edge=False)
@@ -177,7 +178,7 @@ def _render_table(rows: "tuple[BoardRow, ...]", now: float) -> "Table":
     return table
 
 
-def _render_cells(row: "BoardRow", now: float) -> "list[Text]":
+def _render_cells(row: "TaskRecord", now: float) -> "list[Text]":
     from rich.text import Text
 
     style = {"at work": "", "asks": "magenta"}.get(row.word, "dim")
@@ -197,7 +198,7 @@ def _render_cells(row: "BoardRow", now: float) -> "list[Text]":
 
 
 def format_age(seconds: float) -> str:
-    """A duration in at most four or five letters, for anything up to a day."""
+    """Return a duration in at most five characters, for anything up to a day."""
     whole = max(0, int(seconds))
     if whole < 60:
         return f"{whole}s"

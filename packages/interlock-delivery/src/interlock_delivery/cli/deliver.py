@@ -1,4 +1,4 @@
-"""The verbs of deliver: carry out a plan; and look at it: status, report, clean."""
+"""The verbs of deliver: carry out a plan, show its status, write its report, clean up."""
 
 from functools import partial
 from pathlib import Path
@@ -110,7 +110,7 @@ _ADVICE = {
     "budget": "the budget is spent: 'interlock deliver {plan} --budget …' continues",
     "stopped": "'interlock deliver {plan}' continues",
 }
-"""How to continue a run that waits for no human."""
+"""How to continue a run that does not wait for a human."""
 
 
 @deliver.command()
@@ -142,7 +142,7 @@ def run(
         _report_dry_run(plan_dry_run(options, project, circuit.source, config), json=json)
         return
     if new or find_earlier_run_id(project, options) is None:
-        # Said before anything is created: a missing agent leaves no trace.
+        # Refuse before anything is created, so that a missing agent leaves no trace.
         require_agents(circuit.source.circuit, config)
         project.build_pool(circuit.source.circuit, config)
     with project.write() as connection:
@@ -183,7 +183,7 @@ def _work_on(
     once: bool = False,
     json: bool,
 ) -> None:
-    """Work until the run ends or waits; report how it came out; exit with its code."""
+    """Work until the run ends or waits, report the outcome, and exit with its code."""
     run = project.find_run(connection, run_id)
     agents = msgspec.convert(run.options, RunConfig).agents
     board = partial(show_board, connection, run_id, project.db, agents)
@@ -215,7 +215,7 @@ def _work_on(
 
 
 class _BoardDisplay(TerminalDisplay):
-    """The live board in the place of the progress bar."""
+    """Shows the live board instead of the progress bar."""
 
     def __init__(self, project: "Project", board: "Callable[[], Any]") -> None:
         super().__init__(project)
@@ -223,7 +223,7 @@ class _BoardDisplay(TerminalDisplay):
 
 
 def _report_dry_run(dry_run: "DryRun", *, json: bool) -> None:
-    """Print what would be done; exit with 6 if it could not even start."""
+    """Print the dry run; exit with 6 if the delivery could not start."""
     if json:
         echo_json({**msgspec.to_builtins(dry_run), "can_go": dry_run.can_start})
     else:
@@ -234,7 +234,7 @@ def _report_dry_run(dry_run: "DryRun", *, json: bool) -> None:
 
 
 def _write_files(report: "DeliveryReport") -> list[str]:
-    """The files of the report. Its result is printed whatever becomes of them."""
+    """Write the report's files; failing to write them only prints a note."""
     try:
         return write_report(report)
     except SourceError as error:
@@ -267,7 +267,7 @@ def report(
     db: Db = None,
     json: Json = False,
 ) -> None:
-    """Report on a delivery: what was done for each task, by whom, the evidence, every decision."""
+    """Write the report: what was done for each task, by whom, the evidence, every decision."""
     found = _read_report(which, db)
     written = write_report(found, html, markdown)
     if json:
@@ -296,7 +296,7 @@ def clean(
     db: Db = None,
     json: Json = False,
 ) -> None:
-    """Remove a delivery's clone and worktrees. Reports and work that exists nowhere else stay."""
+    """Remove a delivery's clone and worktrees. Keep reports and work that exists nowhere else."""
     project = open_project(db)
     with project.read() as connection:
         found = find_delivery(connection, which)

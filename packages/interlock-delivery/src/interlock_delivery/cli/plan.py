@@ -1,4 +1,4 @@
-"""Verbs about plans: plan check and plan show. Reads one file and changes nothing."""
+"""The verbs `plan check` and `plan show`. They read one file and change nothing."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -53,7 +53,7 @@ def check(file: PlanFile, allow_untestable: Untestable = False, json: Json = Fal
 
 @plan.command()
 def show(file: PlanFile, json: Json = False) -> None:
-    """A plan's phases, graph and critical path, and what can start now."""
+    """Show a plan's phases, graph and critical path, and what can start now."""
     read = _load_plan(file)
     if json:
         echo_json({"file": str(file), **_plan_fields(read)})
@@ -63,7 +63,7 @@ def show(file: PlanFile, json: Json = False) -> None:
 
 
 def _load_plan(file: Path) -> "Plan":
-    """The plan, with the checks and environments of the project it is read in."""
+    """Read a plan, adding the checks and environments of the current project."""
     from interlock.runtime.settings import read_settings
     from interlock_delivery.config import DeliveryTables
     from interlock_delivery.plan import read_plan
@@ -81,14 +81,14 @@ def _echo_findings(file: Path, read: "Plan", findings: "tuple[PlanFinding, ...]"
     warnings = len(findings) - errors
     tasks = plural(len(read.tasks), "task", "tasks")
     if not findings:
-        echo(f"{tasks}, nothing to find fault with")
+        echo(f"{tasks}, no findings")
     else:
         found = plural(errors, "error", "errors"), plural(warnings, "warning", "warnings")
         echo(f"{tasks}: {', '.join(found)}{'' if errors else '; the plan can be delivered'}")
 
 
 def _plan_fields(read: "Plan") -> dict[str, Any]:
-    """The plan and what follows from it, for machines."""
+    """Return the plan and everything derived from it, for --json."""
     from interlock_delivery.plan import plan as graph
     from interlock_delivery.plan.check import assess_task
 
@@ -129,7 +129,7 @@ def _format_plan(read: "Plan") -> "Iterator[str]":
 
 
 def _format_graph(read: "Plan") -> "Iterator[str]":
-    """A table for each phase: who waits for whom, who waits for it, and when it can start."""
+    """Yield a table for each phase: each task's blockers, dependents and earliest round."""
     from interlock_delivery.plan import plan as graph
 
     depth, waiting = graph.compute_rounds(read), graph.count_dependents(read)
@@ -156,7 +156,7 @@ def _format_graph(read: "Plan") -> "Iterator[str]":
 
 
 def _join_names(names: tuple[str, ...], between: str) -> str:
-    """Names; of many, the first and the last."""
+    """Join names; of many, only the first and the last."""
     if len(names) <= _SHOWN_IDS:
         return between.join(names)
     half = _SHOWN_IDS // 2

@@ -1,7 +1,4 @@
-"""Read a plan from its file.
-
-Checks the file's size and encoding, and refuses what is not text at all.
-"""
+"""Read a plan from its file, refusing files that are too large or not text."""
 
 import stat
 from pathlib import Path

@@ -1,9 +1,9 @@
-"""The lines of a Markdown plan and what each of them is: text, code, a heading, a rule, a label.
+"""Split a Markdown plan into lines and say what each is: text, code, a heading, a rule, a label.
 
 markdown-it-py finds the blocks. A plan is read as a flat sequence of them, because its fields are
-taken over word for word: lists and quotes stay text, and `fields.parse_items` reads the points.
-Two block rules are our own, see `_read_fence` and `_read_comment`; labels are found line by line,
-since to Markdown they are ordinary text.
+kept word for word: lists and quotes stay text, and `fields.parse_items` reads their points. Two
+block rules are our own, `_read_fence` and `_read_comment`. Labels are found line by line, since to
+Markdown they are ordinary text.
 """
 
 import re
@@ -33,7 +33,7 @@ FIELDS: Final = {
     "target file": "target_files",
     "files": "target_files",
 }
-"""What a label of a task may be called, and the field it opens."""
+"""The field that each label of a task opens."""
 
 _FENCE: Final = re.compile(
     r" {0,3}(?:(?:[-*+]|\d{1,4}[.)])[ \t]++)*+(`{3,}+|~{3,}+)(.*)", re.DOTALL
@@ -48,14 +48,14 @@ _PLAIN: Final = re.compile(r"([A-Za-z][A-Za-z \t]{0,39}+):(?:[ \t]++(.*))?+$", r
 
 
 class Heading(NamedTuple):
-    """A heading: its level, and its text."""
+    """A heading's level and text."""
 
     level: int
     text: str
 
 
 class PlanLine(NamedTuple):
-    """One line of a plan. In a fence it is code and nothing else; in a comment it is empty."""
+    """One line of a plan. A line in a fence is only code; a line in a comment is empty."""
 
     number: int
     text: str
@@ -65,7 +65,7 @@ class PlanLine(NamedTuple):
 
 
 class Label(NamedTuple):
-    """The start of a field: its name here, empty if unknown, and what follows on the line."""
+    """The start of a field: its name, "" if unknown, and the rest of the line."""
 
     field: str
     is_bold: bool
@@ -73,11 +73,11 @@ class Label(NamedTuple):
 
 
 def read_lines(text: str) -> tuple[list[PlanLine], list[PlanFinding]]:
-    """All lines, and an error for a fence or a comment that is never closed."""
+    """Return all lines, and an error for each fence or comment that is never closed."""
     lines = [PlanLine(number, line.rstrip()) for number, line in enumerate(split_lines(text), 1)]
     problems: list[PlanFinding] = []
-    # `##Task` is a heading whose blank was forgotten, `#word` is a tag. The blank is put in only
-    # for the parser, which keeps the numbers of the lines; the lines themselves stay as written.
+    # `##Task` is a heading that lacks its blank, while `#word` is a tag. Only the parser gets the
+    # blank, which moves no line; the lines themselves stay as written.
     source = _FORGOTTEN_BLANK.sub(r"\1 ", "\n".join(line.text for line in lines))
     tokens = _build_parser().parse(source)
     for token, content in zip(tokens, tokens[1:] + tokens[:1], strict=True):
@@ -99,7 +99,7 @@ def read_lines(text: str) -> tuple[list[PlanLine], list[PlanFinding]]:
 
 
 def find_label(line: PlanLine) -> Label | None:
-    """The label at the start of a line: any bold one with a colon, or a known one without."""
+    """Return the label at the start of a line: any bold one with a colon, or a known plain one."""
     if line.is_code:
         return None
     bold = _BOLD.match(line.text)
@@ -124,11 +124,11 @@ def _describe_unclosed(what: str, line: int) -> PlanFinding:
 
 
 def _read_fence(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-    """Fenced code, as people and agents write it in plans.
+    """Read fenced code as people and agents write it in plans.
 
-    The library's own rule ends a fence that stands after a bullet at the first line that is not
-    indented, and takes no closing marks that are indented by four blanks or more. Both are common
-    here, and a task heading that is only quoted would become a task.
+    After a bullet, the library's own rule ends a fence at the first line that is not indented, and
+    it ignores closing marks indented by four blanks or more. Both are common in plans, and a quoted
+    task heading would become a task.
     """
     opening = _FENCE.match(_line(state, start)) if not state.is_code_block(start) else None
     if not opening or (opening[1][0] == "`" and "`" in opening[2]):
@@ -141,7 +141,9 @@ def _read_fence(state: StateBlock, start: int, end: int, silent: bool) -> bool:
 
 
 def _read_comment(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-    """A comment that begins its line. Other HTML is text: a heading after `<div>` is a heading."""
+    """Read a comment that begins its line. Other HTML is text: a heading after `<div>` is a
+    heading.
+    """
     position = state.bMarks[start] + state.tShift[start]
     if state.is_code_block(start) or not state.src.startswith("<!--", position):
         return False
@@ -172,7 +174,7 @@ def _closes(line: str, marks: str) -> bool:
 @cache
 def _build_parser() -> MarkdownIt:
     parser = MarkdownIt("zero").enable(["code", "heading", "hr"])
-    parser.core.ruler.enableOnly(["block"])  # the text within a block is ours to read
+    parser.core.ruler.enableOnly(["block"])  # text within a block is read here
     interrupts: RuleOptionsType = {"alt": ["paragraph", "reference", "blockquote", "list"]}
     parser.block.ruler.at("fence", _read_fence, interrupts)
     parser.block.ruler.enable("fence")

@@ -1,9 +1,8 @@
-"""Check whether a plan is fit to be worked through, and a task ready for a developer, by rules.
+"""Check by rules that a plan can be delivered, and that a task is ready for a developer.
 
-`check_plan` lists everything that is wrong with a plan at once, each finding with what to do.
-`assess_task` decides whether a task is ready, can be expanded from the repository, or has a
-question among its criteria, which only a human can answer. What its words leave open is judged by
-the analyst role, not here.
+`check_plan` lists everything wrong with a plan at once, each finding with what to do. `assess_task`
+decides if a task is ready, can be expanded from the repository, or has a question among its
+criteria, which only a human can answer. The analyst role judges what words leave open.
 """
 
 import difflib
@@ -45,12 +44,12 @@ _LOOKED_AT: Final = 2_000
 
 
 def is_placeholder(criterion: str) -> bool:
-    """Return whether a criterion is the template's words, or a note to come back."""
+    """Return True if a criterion is the template's words or a note to come back."""
     return len(criterion) < _LONGEST and _PLACEHOLDER.fullmatch(criterion) is not None
 
 
 def is_too_short(criterion: str) -> bool:
-    """Return whether a criterion is a word or two that name nothing to look at."""
+    """Return True if a criterion is a word or two that name nothing to look at."""
     text = criterion[:_LOOKED_AT]
     return len(text.split()) < _FEWEST and not _SEEN.search(text)
 
@@ -59,11 +58,11 @@ MOST_CYCLES: Final = 20
 _SHOWN_PATH: Final = 12
 _SHOWN: Final = 60
 _COMPARED: Final = 500
-"""Among how many names the one that was probably meant is looked for: comparing is slow."""
+"""The most names to search for a similar one, since comparing is slow."""
 
 
 def check_plan(plan: Plan, *, allow_untestable: bool = False) -> tuple[PlanFinding, ...]:
-    """All findings, by line; the plan is fit if none of them is an error."""
+    """Return all findings, by line; the plan can be delivered if none is an error."""
     found = [
         *plan.remarks,
         *_check_whole(plan),
@@ -194,7 +193,7 @@ def _check_cycles(plan: Plan) -> Iterator[PlanFinding]:
 
 
 def _format_cycle(path: tuple[str, ...]) -> str:
-    """The cycle as a path back to its beginning; the middle of a very long one is left out."""
+    """Format a cycle as a path back to its start, without the middle of a very long one."""
     names = [name[:_SHOWN] for name in (*path, path[0])]
     if len(path) > _SHOWN_PATH:
         half = _SHOWN_PATH // 2
@@ -247,7 +246,7 @@ def _check_task(task: Task, allow_untestable: bool) -> Iterator[PlanFinding]:
 
 
 def _check_environments(plan: Plan) -> Iterator[PlanFinding]:
-    """Environments. With none declared a task's is a remark for people; a check's cannot be run."""
+    """Yield undeclared environments; for a task it is only a warning if none is declared."""
     known = [environment.name for environment in plan.environments]
     for name, count in Counter(known).items():
         if count > 1:
@@ -325,7 +324,7 @@ _READ: Final = 100_000
 
 
 class Assessment(msgspec.Struct, frozen=True):
-    """The verdict about a task, what it lacks, and the reasons as sentences."""
+    """The verdict on a task, with what it lacks and why."""
 
     task_id: str
     verdict: Verdict
@@ -334,7 +333,7 @@ class Assessment(msgspec.Struct, frozen=True):
 
 
 def assess_task(task: Task, known: Collection[str]) -> Assessment:
-    """Return how ready the task is, in a plan with these task ids."""
+    """Return how ready a task is, in a plan with these task ids."""
     questions = [
         f"the criterion {each[:_SHOWN]!r} is a question" for each in task.criteria if _asks(each)
     ]
@@ -350,7 +349,7 @@ def _asks(criterion: str) -> bool:
 
 
 def _find_gaps(task: Task, known: Collection[str]) -> dict[str, str]:
-    """What is missing of the five, each with its sentence."""
+    """Return what the task lacks of the five requirements, with a sentence each."""
     work = task.work[:_READ]
     words = len(f"{task.title} {work}".split())
     text = "\n".join((task.title, work, *task.criteria))[:_READ]

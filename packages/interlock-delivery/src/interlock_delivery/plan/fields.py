@@ -1,8 +1,7 @@
-"""The small texts of a plan made plain: titles, lists, ids, paths, commands, timeouts.
+"""Clean the small texts of a plan: titles, lists, ids, paths, commands, timeouts.
 
-Both forms of a plan are cleaned here, so that they come to the same records; cleaning twice changes
-nothing. Commands become words, since no shell ever sees them; what cannot be run as written is
-refused with a sentence that says what to write.
+Cleaning twice changes nothing. Commands become words, since no shell ever sees them; one that
+cannot run as written is refused with a sentence that says what to write.
 """
 
 import re
@@ -28,12 +27,12 @@ _LED: Final = re.compile(r"task\s++(?=\S)", re.IGNORECASE)
 
 
 def split_lines(text: str) -> list[str]:
-    """The lines of a text, whatever ends them."""
+    """Split a text into lines, whatever ends them."""
     return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
 
 
 def tidy_text(text: str) -> str:
-    """A text of several lines: no blanks at line ends or around it, nor before all of it."""
+    """Strip a text's margins, and the blanks at the ends of its lines."""
     lines = (line.rstrip() for line in split_lines(text))
     return textwrap.dedent("\n".join(lines)).strip()
 
@@ -43,7 +42,7 @@ def join_lines(text: str) -> str:
 
 
 def clean_title(text: str) -> str:
-    """A heading's words: one line, neither emphasised as a whole nor closed by number signs."""
+    """Return a heading on one line, without emphasis around it or closing number signs."""
     text = _strip_closing_marks(text)
     if text[:1] in _EMPHASIS and text[-1:] in _EMPHASIS:
         text = _strip_closing_marks(text.strip("*_ "))
@@ -58,15 +57,15 @@ def _strip_closing_marks(text: str) -> str:
 
 
 def means_nothing(text: str) -> bool:
-    """Whether somebody wrote that there is none."""
+    """Return True if the text says that there is none."""
     return text.strip().rstrip(".").strip("*_`()[] ").casefold() in _NOTHING
 
 
 def parse_items(lines: Sequence[str]) -> tuple[str, ...]:
-    """The points of a list, with bullets, numbers or boxes, or else its paragraphs.
+    """Return the points of a list with bullets, numbers or boxes, or else its paragraphs.
 
-    A point inside a point belongs to it, unless it has a box of its own. A sentence that only leads
-    into the list, with a colon at its end, is no point.
+    A nested point belongs to the one above, unless it has its own box. A sentence that introduces
+    the list, ending in a colon, is not a point.
     """
     found: list[list[str]] = []
     after_blank, top, led = True, -1, False
@@ -93,12 +92,12 @@ def parse_items(lines: Sequence[str]) -> tuple[str, ...]:
 
 
 def drop_empty_points(points: Iterable[str]) -> tuple[str, ...]:
-    """The points that say something."""
+    """Return the points that say something."""
     return tuple(point for point in map(join_lines, points) if not means_nothing(point))
 
 
 def parse_paths(lines: Sequence[str]) -> tuple[str, ...]:
-    """Paths or documents: a list, or some on one line with commas between them."""
+    """Return paths or documents from a list, or from one line with commas."""
     bullets = any(_BULLET.match(line) for line in lines)
     points = parse_items(lines)
     return (
@@ -109,7 +108,7 @@ def parse_paths(lines: Sequence[str]) -> tuple[str, ...]:
 
 
 def clean_document(point: str) -> str:
-    """What is to be read, without markup: the path, and a note in brackets if there is one."""
+    """Return a document without markup: the path, and a note in brackets if there is one."""
     point = join_lines(_LINK.sub(_format_link, point))
     if point.startswith("`") and "`" in point[1:]:
         point = join_lines(point.replace("`", "", 2))
@@ -117,13 +116,13 @@ def clean_document(point: str) -> str:
 
 
 def extract_path(point: str) -> str:
-    """The path alone of something to be read."""
+    """Return only the path of a document."""
     found = _NOTE.search(point)
     return point[: found.start()].strip() if found else point
 
 
 def clean_file_path(point: str) -> str:
-    """The path alone of a file the work is in."""
+    """Return only the path of a file to work on."""
     return extract_path(clean_document(point)).strip("` ")
 
 
@@ -132,7 +131,7 @@ def _format_link(found: re.Match[str]) -> str:
 
 
 def _split_at_commas(text: str) -> Iterator[str]:
-    """Split at commas that stand in no brackets."""
+    """Split at commas outside brackets."""
     depth, start = 0, 0
     for at, sign in enumerate(text):
         depth += {"(": 1, ")": -1}.get(sign, 0)
@@ -143,7 +142,7 @@ def _split_at_commas(text: str) -> Iterator[str]:
 
 
 def parse_ids(lines: Iterable[str]) -> tuple[str, ...]:
-    """The ids in a list or on a line, however they are joined and decorated; each once."""
+    """Return the distinct ids in a list or on a line, however they are joined and decorated."""
     points = parse_items([_COMMENT.sub("", line) for line in lines])
     named = (_clean_id(part) for point in points for part in _AND.split(_LINK.sub(r"\1", point)))
     return tuple(dict.fromkeys(name for name in named if not means_nothing(name)))
@@ -157,7 +156,7 @@ def _clean_id(text: str) -> str:
 
 
 def parse_environment(text: str) -> str:
-    """The one environment that is named; empty for all of them."""
+    """Return the one environment that is named, or "" for all."""
     name = join_lines(_COMMENT.sub("", text)).strip("`* ")
     return "" if means_nothing(name) or name.casefold() in _EVERYWHERE else name
 
@@ -182,14 +181,14 @@ _SHOWN: Final = 60
 
 
 def strip_backticks(text: str) -> str:
-    """A cell's text without the backticks around it."""
+    """Return a cell's text without surrounding backticks."""
     text = text.strip()
     inner, rest = _split_code_span(text)
     return inner.strip() if inner and not rest else text
 
 
 def _split_code_span(text: str) -> tuple[str, str]:
-    """The code at the start of a text and what follows it; no code if there is none."""
+    """Return the code at the start of a text and the rest; "" if there is no code."""
     bare = text.lstrip("`")
     marks = text[: len(text) - len(bare)]
     end = bare.find(marks) if marks else -1
@@ -197,7 +196,7 @@ def _split_code_span(text: str) -> tuple[str, str]:
 
 
 def split_command(command: str | Sequence[str]) -> tuple[str, ...]:
-    """A command as the words that are run; given as words it is taken as it is."""
+    """Split a command into words; a command given as words is only checked."""
     if not isinstance(command, str):
         return _check_words(tuple(command), " ".join(command))
     shown = repr(command[:_SHOWN])
@@ -231,7 +230,7 @@ def _check_words(found: tuple[str, ...], command: str) -> tuple[str, ...]:
 
 
 def _find_shell_operator(command: str) -> str:
-    """The first sign outside quotes that means something to a shell only."""
+    """Return the first sign outside quotes that only a shell understands."""
     quote, escaped = "", False
     for at, sign in enumerate(command):
         if escaped:
@@ -248,9 +247,10 @@ def _find_shell_operator(command: str) -> str:
 
 
 def parse_prefix(how: str) -> tuple[str, ...]:
-    """The words before a command, from `How to Execute`: code, a bare command, or 'directly'.
+    """Return the words before a command, from `How to Execute`: code, a bare command, or
+    'directly'.
 
-    A last word that only stands for the command, such as <command>, is left out.
+    A last word that only stands for the command, such as <command>, is dropped.
     """
     how = how.strip()
     quoted = _split_code_span(how[how.find("`") :])[0] if "`" in how else ""
@@ -267,7 +267,7 @@ def parse_prefix(how: str) -> tuple[str, ...]:
 
 
 def parse_exit_code(text: str | int) -> int:
-    """The exit code that means success."""
+    """Return the exit code that means success."""
     given = strip_backticks(str(text))
     if not given:
         return 0
@@ -277,7 +277,7 @@ def parse_exit_code(text: str | int) -> int:
 
 
 def parse_timeout(text: str | float, usual: float) -> float:
-    """How many seconds a check may take."""
+    """Return how many seconds a check may take."""
     given = strip_backticks(str(text))
     if not given:
         return usual

@@ -1,9 +1,7 @@
-"""A plan written as Markdown: headings for phases and tasks, labelled fields, two tables.
+"""Read a plan written as Markdown: headings for phases and tasks, labelled fields, two tables.
 
-Reads tolerantly: any heading levels, fields in any order, bold or not; what is optional may be
-missing. What cannot be read becomes a remark with its line, and is never guessed. What is written
-is read back to the same plan: text that would be taken for more than text is indented, which makes
-it code.
+The reader is tolerant: any heading levels, fields in any order, bold or not, optional parts
+missing. What cannot be read becomes a remark with its line, and is never guessed.
 """
 
 import re
@@ -50,7 +48,7 @@ _TITLE: Final = re.compile(r"plan\s*+:\s*+(?=\S)", re.IGNORECASE)
 
 
 def read_markdown(text: str) -> Plan:
-    """The plan written in `text`; whatever it holds, a plan comes out, with remarks."""
+    """Return the plan in a text, with remarks on whatever could not be read."""
     lines, problems = read_lines(text.removeprefix("\ufeff"))
     reader = _Reader(problems)
     for line in lines:
@@ -59,7 +57,7 @@ def read_markdown(text: str) -> Plan:
 
 
 class _Reader:
-    """Goes through the lines once and knows in which part of the plan it is."""
+    """Reads the lines once, keeping track of the current part of the plan."""
 
     def __init__(self, remarks: list[PlanFinding]) -> None:
         self.remarks = remarks
@@ -88,7 +86,7 @@ class _Reader:
             self.loose.append(line)
 
     def _follow_heading(self, heading: Heading, line: PlanLine) -> bool:
-        """Go where a heading leads; false if it is only part of the text."""
+        """Enter the part that a heading opens; return False if the heading is only text."""
         title = clean_title(heading.text)
         task, phase = _TASK.fullmatch(title), _PHASE.fullmatch(title)
         if task and self._begin_task(task[1], heading, line):
@@ -143,7 +141,7 @@ class _Reader:
         self.phases.append(Phase(name, clean_title(title), line=line.number))
 
     def _close(self) -> None:
-        """End what was being read."""
+        """Finish the part being read."""
         if self.task:
             self.tasks.append(self.task.build_task())
             self.remarks += self.task.remarks
@@ -171,7 +169,7 @@ class _Reader:
 
 
 def _parse_task_heading(rest: str) -> tuple[str, str]:
-    """The id and title in what follows the word Task; no id if this is no task's heading."""
+    """Return the id and title after the word Task, or an empty id if it is not a task's heading."""
     found = _NAMED.fullmatch(rest) or _NUMBERED.fullmatch(rest)
     if found:
         return found[1], found[2]
@@ -180,7 +178,7 @@ def _parse_task_heading(rest: str) -> tuple[str, str]:
 
 
 def _resolve_blockers(tasks: list[Task]) -> tuple[Task, ...]:
-    """A full stop after the last blocker is no part of its id, unless there is such a task."""
+    """Drop a full stop after the last blocker, unless a task has that id."""
     known = {task.id for task in tasks}
 
     def meant(name: str) -> str:
@@ -198,7 +196,7 @@ def _resolve_blockers(tasks: list[Task]) -> tuple[Task, ...]:
 
 
 class _TaskDraft:
-    """A task while its lines come in. What belongs to no field belongs to its work."""
+    """A task whose lines are still being read; lines outside any field belong to its work."""
 
     def __init__(self, task_id: str, title: str, phase: str, line: int) -> None:
         self.id = task_id
@@ -226,7 +224,7 @@ class _TaskDraft:
             self._open_field(label, line)
 
     def _end_field(self, line: PlanLine) -> None:
-        """A label or heading we do not know: it ends a list, and becomes part of the work."""
+        """End a list at an unknown label or heading, which becomes part of the work."""
         self.field = "work"
         self.fields["work"].append(line.text)
 
@@ -261,6 +259,3 @@ class _TaskDraft:
             target_files=tuple(map(clean_file_path, parse_paths(fields.get("target_files", ())))),
             line=self.line,
         )
-
-
-_INDENT = "    "

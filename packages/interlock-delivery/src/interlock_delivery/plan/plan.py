@@ -1,13 +1,12 @@
-"""A plan as records, and the graph of its tasks.
+"""Define a plan as records, and compute the graph of its tasks.
 
-The graph answers order, roots, dependents, rounds, critical path and cycles. It works on broken
-plans too: a blocker that does not exist never ends, and of tasks with one id the first counts.
-Nothing recurses, since a plan may be one long chain.
+The graph works on broken plans too: a blocker that does not exist never ends, and of several tasks
+with one id the first counts. Nothing recurses, since a plan may be one long chain.
 """
 
 import re
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from heapq import heapify, heappop, heappush
 from typing import Final, Literal
 
@@ -24,7 +23,7 @@ _LEGAL_ID: Final = re.compile(ID)
 
 
 class PlanFinding(msgspec.Struct, frozen=True):
-    """One thing about a plan that is wrong, or worth a look, and what to do about it.
+    """Something wrong or doubtful in a plan, and what to do about it.
 
     A cycle carries its `path`: each task waits for the next, the last for the first.
     """
@@ -38,7 +37,7 @@ class PlanFinding(msgspec.Struct, frozen=True):
 
 
 class Phase(msgspec.Struct, frozen=True):
-    """A stretch of the plan. It orders nothing: only `blocked_by` does."""
+    """A section of the plan. It orders nothing; only `blocked_by` does."""
 
     id: str
     name: str = ""
@@ -51,7 +50,7 @@ class Phase(msgspec.Struct, frozen=True):
 
 
 class Task(msgspec.Struct, frozen=True):
-    """One piece of work. `phase` is a phase's id, `blocked_by` are the tasks it waits for."""
+    """One piece of work. `phase` is a phase's id; `blocked_by` are the tasks it waits for."""
 
     id: str
     title: str = ""
@@ -66,7 +65,7 @@ class Task(msgspec.Struct, frozen=True):
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """A plan as it was read. `remarks` are findings that only its text could show."""
+    """A plan as it was read. `remarks` are findings that only its text shows."""
 
     title: str = ""
     overview: str = ""
@@ -78,15 +77,15 @@ class Plan(msgspec.Struct, frozen=True):
 
 
 def is_legal_id(name: str) -> bool:
-    """Whether a task may have this id: the same grammar that signals have."""
+    """Return True if a task may have this id, by the grammar of signals."""
     return _LEGAL_ID.fullmatch(name) is not None
 
 
-Blockers = Mapping[str, tuple[str, ...]]
+Blockers = Mapping[str, Sequence[str]]
 
 
 def list_blockers(plan: Plan) -> dict[str, tuple[str, ...]]:
-    """For each task, in the plan's order, whom it waits for, each once."""
+    """Return the distinct blockers of each task, in the plan's order."""
     found: dict[str, tuple[str, ...]] = {}
     for task in plan.tasks:
         found.setdefault(task.id, tuple(dict.fromkeys(task.blocked_by)))
@@ -94,7 +93,7 @@ def list_blockers(plan: Plan) -> dict[str, tuple[str, ...]]:
 
 
 def find_direct_dependents(waits: Blockers) -> dict[str, list[str]]:
-    """For each task, which tasks name it as their blocker."""
+    """Return the tasks that each task blocks directly."""
     found: dict[str, list[str]] = {name: [] for name in waits}
     for name, needed in waits.items():
         for blocker in needed:
@@ -104,7 +103,7 @@ def find_direct_dependents(waits: Blockers) -> dict[str, list[str]]:
 
 
 def find_startable(plan: Plan, done: Iterable[str] = ()) -> tuple[str, ...]:
-    """The tasks that are not done and whose blockers all are."""
+    """Return the tasks that are not done but whose blockers all are."""
     ended = set(done)
     return tuple(
         name
@@ -114,8 +113,11 @@ def find_startable(plan: Plan, done: Iterable[str] = ()) -> tuple[str, ...]:
 
 
 def order_tasks(plan: Plan) -> tuple[str, ...]:
-    """Every task that can ever start, after all it waits for; else in the plan's order."""
-    waits = list_blockers(plan)
+    """Return every task that can ever start, blockers first, otherwise in the plan's order."""
+    return _order(list_blockers(plan))
+
+
+def _order(waits: Blockers) -> tuple[str, ...]:
     place = {name: index for index, name in enumerate(waits)}
     names = list(waits)
     freed = find_direct_dependents(waits)
@@ -134,7 +136,7 @@ def order_tasks(plan: Plan) -> tuple[str, ...]:
 
 
 def compute_rounds(plan: Plan) -> dict[str, int]:
-    """In which round each task can start at the earliest, from 1, if all rounds take equally long.
+    """Return the earliest round of each task, from 1, if all rounds take equally long.
 
     Tasks that can never start are left out.
     """
@@ -146,9 +148,9 @@ def compute_rounds(plan: Plan) -> dict[str, int]:
 
 
 def count_dependents(plan: Plan) -> dict[str, int]:
-    """How many tasks wait for each one, directly or through others.
+    """Return the number of tasks that wait for each task, directly or not.
 
-    Those who wait are kept as the bits of one number, so that a wide plan stays cheap.
+    The waiting tasks are the bits of one number, which keeps wide plans cheap.
     """
     waits = list_blockers(plan)
     bit = {name: 1 << index for index, name in enumerate(waits)}
@@ -160,7 +162,7 @@ def count_dependents(plan: Plan) -> dict[str, int]:
 
 
 def find_critical_path(plan: Plan) -> tuple[str, ...]:
-    """The longest chain of tasks that wait for each other; the first such in the plan's order."""
+    """Return the longest chain of blockers; of several, the first in the plan's order."""
     depth = compute_rounds(plan)
     if not depth:
         return ()
@@ -174,17 +176,16 @@ def find_critical_path(plan: Plan) -> tuple[str, ...]:
 
 
 class Cycles(msgspec.Struct, frozen=True):
-    """Chains that end where they began, and every task that is caught in one."""
+    """The cycles that were found, and every task that is part of one."""
 
     paths: tuple[tuple[str, ...], ...]
     caught: tuple[str, ...]
 
 
 def find_cycles(plan: Plan, most: int) -> Cycles:
-    """Cycles, until every blocker that is part of one is shown; of several the shortest.
+    """Return at most `most` cycles, together showing every blocker that is part of one.
 
-    Each path begins with the task that stands first in the plan, and lists each task once.
-    At most so many are shown.
+    Each is the shortest for its blocker, and a path that begins with its first task in the plan.
     """
     blockers = _keep_cyclic(list_blockers(plan))
     place = {name: index for index, name in enumerate(blockers)}
@@ -197,7 +198,7 @@ def find_cycles(plan: Plan, most: int) -> Cycles:
                 continue
             path = [name, *_find_shortest_path(blockers, blocker, name)]
             if len(path) == 1 and blocker != name:
-                continue  # on the way from one cycle to another, and part of none
+                continue  # between two cycles, and part of none
             shown.update(zip(path, [*path[1:], name], strict=True))
             caught.update(path)
             first = min(range(len(path)), key=lambda at: place[path[at]])
@@ -206,40 +207,24 @@ def find_cycles(plan: Plan, most: int) -> Cycles:
 
 
 def _keep_cyclic(blockers: Blockers) -> Blockers:
-    """Without the tasks that can start, and without those that only wait: what is left is part of
-    a cycle, or stands between two."""
-    endless = _drop_ended(blockers)
-    both = _drop_ended(
-        {name: tuple(each) for name, each in find_direct_dependents(endless).items()}
-    )
-    return {
-        name: tuple(each for each in needed if each in both)
-        for name, needed in endless.items()
-        if name in both
-    }
-
-
-def _drop_ended(edges: Blockers) -> Blockers:
-    """Without the nodes from which every way comes to an end."""
-    known = {name: [each for each in more if each in edges] for name, more in edges.items()}
-    left = {name: len(more) for name, more in known.items()}
-    into = find_direct_dependents(edges)
-    ended = [name for name, count in left.items() if not count]
-    for name in ended:  # grows while it is gone through
-        for other in into[name]:
-            left[other] -= 1
-            if not left[other]:
-                ended.append(other)
-    gone = {*ended}
-    return {
-        name: tuple(each for each in more if each not in gone)
-        for name, more in known.items()
-        if name not in gone
-    }
+    """Drop the tasks that can start, and those that only wait; keep cycles and what links them."""
+    for _ in range(2):
+        known = {
+            name: tuple(each for each in needed if each in blockers)
+            for name, needed in blockers.items()
+        }
+        ended = {*_order(known)}
+        left = {
+            name: tuple(each for each in needed if each not in ended)
+            for name, needed in known.items()
+            if name not in ended
+        }
+        blockers = find_direct_dependents(left)
+    return blockers
 
 
 def _find_shortest_path(blockers: Blockers, start: str, goal: str) -> list[str]:
-    """The shortest way from start to just before goal; empty if there is none, or it is there."""
+    """Return the shortest path from start to just before goal, or [] if there is none."""
     came: dict[str, str] = {start: ""}
     queue = deque([start])
     while queue and goal not in came:
@@ -257,7 +242,7 @@ def _find_shortest_path(blockers: Blockers, start: str, goal: str) -> list[str]:
 
 
 def index_tasks(plan: Plan) -> dict[str, Task]:
-    """The tasks by id; of several with one id, the first."""
+    """Return the tasks by id; of several with one id, the first."""
     found: dict[str, Task] = {}
     for task in plan.tasks:
         found.setdefault(task.id, task)

@@ -1,9 +1,9 @@
-"""Verification commands and environments: the tables of a plan, and those of interlock.toml.
+"""Read checks and environments from the tables of a plan and of interlock.toml.
 
-A table is known by the names of its columns, in any order; verification commands may also be a
-list under their heading. Read by hand, not by the library's table rule: in plans bars stand
-unescaped in commands, rows are longer than their head, and the line of dashes is missing or has
-another number of columns. The rule drops such cells or the whole table, and with it a check.
+A table is recognised by the names of its columns, in any order; checks may also be a list under
+their heading. The library's table rule is not used: in plans, bars stand unescaped in commands,
+rows are longer than their head, and the line of dashes is missing or too short. The rule would drop
+such cells or the whole table, and with it a check.
 """
 
 import re
@@ -61,7 +61,7 @@ _LONGEST_LINE: Final = 20_000
 
 
 class Tables(msgspec.Struct, frozen=True):
-    """The checks and environments of a plan, and what is wrong with them."""
+    """The checks and environments of a plan, with remarks."""
 
     checks: tuple[Check, ...]
     environments: tuple[Environment, ...]
@@ -167,7 +167,7 @@ def check_environment_name(text: str) -> str:
 
 
 def expand_environments(check: Check, environments: str) -> list[Check]:
-    """Return the check once per environment named, or once if it names none."""
+    """Return the check once per environment it names, or once if it names none."""
     names = dict.fromkeys(parse_environment(name) for name in environments.split(","))
     if "" in names:
         return [check]
@@ -221,7 +221,7 @@ def _build_environment(text: EnvironmentText) -> Environment:
 
 
 def _split_cells(line: str, code_holds: bool = False) -> Iterator[str]:
-    """Yield the cells of a row. A bar after a backslash, or in code if asked, divides nothing."""
+    """Yield the cells of a row; a bar after a backslash, or in code if asked, separates nothing."""
     cell: list[str] = []
     inside = False
     for sign in line.strip().removeprefix("|"):

@@ -1,7 +1,7 @@
-"""The plan as it is now: edited during a run or between two sessions, and read again.
+"""Read the plan again when it is edited, during a run or between two sessions.
 
-An edited plan that cannot be used changes nothing, and is reported once. A task that was removed
-from the file stays as it was, because the run has it.
+An edited plan with errors changes nothing and is reported once. A task that was removed from the
+file stays in the run.
 """
 
 from collections.abc import Callable, Collection, Iterable
@@ -20,11 +20,11 @@ from interlock_delivery.plan.tables import add_project_checks
 
 _STORED = "plan.json"
 _POLL_SECONDS = 1.0
-"""Seconds between two looks at the file."""
+"""The seconds between two looks at the file."""
 
 
 def load_usable_plan(config: DeliveryConfig) -> Plan:
-    """The plan with the project's checks; SourceError with its first error if it has one."""
+    """Return the plan with the project's checks; raise SourceError with its first error."""
     plan = add_project_checks(read_plan(Path(config.plan)), config.checks, config.environments)
     findings = check_plan(plan, allow_untestable=config.allow_untestable)
     if has_errors(findings):
@@ -37,7 +37,7 @@ def load_usable_plan(config: DeliveryConfig) -> Plan:
 
 
 def build_cases(plan: Plan) -> list[NewCase]:
-    """A case for each task; one on which many others wait goes first."""
+    """Return a case for each task; tasks that many others wait for get a higher rank."""
     ranks = count_dependents(plan)
     return [_build_case(task, ranks[task.id]) for task in plan.tasks]
 
@@ -48,7 +48,7 @@ def _build_case(task: Task, rank: int) -> NewCase:
 
 
 class PlanWatch:
-    """Looks at the plan's file now and then."""
+    """Watches the plan's file for changes."""
 
     def __init__(
         self,
@@ -64,14 +64,14 @@ class PlanWatch:
         self.plan = self._keep_removed_tasks(
             plan, _load_stored_plan(config), {each.case_id for each in cases}
         )
-        """The plan that counts now. `known` are the cases the run has of it."""
+        """The plan in force."""
         self._first = _find_changed_cases(self.plan, cases)
         self._now = now
         self._read_at = now()
         self._file_state = _read_file_state(Path(config.plan))
 
     def new_cases(self) -> list[NewCase]:
-        """The cases of tasks that are new or say something else; nothing most of the time."""
+        """Return the cases of tasks that are new or were edited."""
         first, self._first = self._first, []
         if first or self._now() - self._read_at < _POLL_SECONDS:
             return first
@@ -93,7 +93,7 @@ class PlanWatch:
         return [case for case in build_cases(self.plan) if case.case_id in dict(changed)]
 
     def _keep_removed_tasks(self, plan: Plan, before: Plan, known: Collection[str]) -> Plan:
-        """The plan with the tasks that the run has and the file does not, as they were."""
+        """Return the plan with the tasks that the run has and the file does not."""
         gone = {*known} - {task.id for task in plan.tasks}
         kept = tuple(task for task in before.tasks if task.id in gone)
         if kept:
@@ -107,7 +107,7 @@ class PlanWatch:
 
 
 def _index_task_texts(plan: Plan) -> dict[str, Task]:
-    """The tasks of a plan as they read, wherever in the file."""
+    """Return the tasks by id, ignoring their lines in the file."""
     return {task.id: msgspec.structs.replace(task, line=0) for task in plan.tasks}
 
 
@@ -116,7 +116,7 @@ def _store_plan(config: DeliveryConfig, plan: Plan) -> None:
 
 
 def _load_stored_plan(config: DeliveryConfig) -> Plan:
-    """The plan as it counted last; an empty one at the first time."""
+    """Return the plan that was last in force, or an empty one at the start."""
     try:
         return msgspec.json.decode((Path(config.home) / _STORED).read_bytes(), type=Plan)
     except FileNotFoundError:
@@ -126,13 +126,13 @@ def _load_stored_plan(config: DeliveryConfig) -> Plan:
 
 
 def _find_changed_cases(plan: Plan, known: Iterable[NewCase]) -> list[NewCase]:
-    """The cases that the plan asks for and the run does not have so."""
+    """Return the cases that differ from those of the run."""
     there = {each.case_id: each for each in known}
     return [case for case in build_cases(plan) if there.get(case.case_id) != case]
 
 
 def _read_file_state(path: Path) -> tuple[int, int, int]:
-    """Changes when the file does."""
+    """Return a value that changes when the file does."""
     try:
         found = path.stat()
     except OSError:

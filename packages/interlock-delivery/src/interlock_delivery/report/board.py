@@ -1,8 +1,7 @@
-"""The board of a running delivery: where each task stands, and why, as one bounded record.
+"""Build the board of a running delivery: the state of each task, and why, as one bounded record.
 
-`BoardReader` reads only what is committed, over a connection of its own and little each time:
-titles are cached and holds are followed from the last line read. Times are absolute, so a board can
-be redrawn without being read again.
+`BoardReader` reads only committed data over its own connection. It caches titles and follows holds
+from the last line it read. Times are absolute, so a board can be redrawn without reading again.
 """
 
 import re
@@ -11,7 +10,7 @@ from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final, get_args
 
 import msgspec
 
@@ -28,28 +27,26 @@ from interlock.journal.history import CaseSummary, list_cases, list_lines, sum_c
 from interlock.journal.runs import find_run, load_inputs
 from interlock_delivery import steps
 from interlock_delivery.queues import update_holders
+from interlock_delivery.report.records import Outcome, TaskRecord, Word
 from interlock_delivery.steps import COMPLETE, SKIPPED
-
-Word = Literal["complete", "at work", "asks", "waits", "blocked", "failed", "skipped"]
-Outcome = Literal["RUNNING", "REMEDIATING", "PAUSED", "COMPLETE", "PARTIAL", "FAILED", "HALTED"]
 
 
 class TaskState(msgspec.Struct, frozen=True):
-    """How one task stands."""
+    """The state of a task in one word, and the reason."""
 
     word: Word
     why: str = ""
 
 
 def assess_tasks(progress: Iterable[CaseSummary]) -> dict[str, TaskState]:
-    """The state of each task, in their order."""
+    """Return the state of each task, in their order."""
     cases = {case.case_id: case for case in progress}
     blocked = _find_blocked(cases)
     return {name: _assess_task(case, cases, blocked) for name, case in cases.items()}
 
 
 def delivery_outcome(status: str, ends: Mapping[str, int], *, is_held: bool = False) -> Outcome:
-    """The word for how a delivery stands; `status` is its run's, or `interrupted`."""
+    """Return the outcome of a delivery whose run has this status, or was `interrupted`."""
     if ends.get("HALTED"):
         return "HALTED"
     if status == "done":
@@ -61,8 +58,13 @@ def delivery_outcome(status: str, ends: Mapping[str, int], *, is_held: bool = Fa
     return "PAUSED"
 
 
+def count_ends(cases: Iterable[CaseSummary]) -> Counter[str]:
+    """Return the number of cases by their end, or by their status while they are open."""
+    return Counter(case.end or case.status for case in cases)
+
+
 def _find_blocked(cases: Mapping[str, CaseSummary]) -> dict[str, str]:
-    """The open tasks that can never start, each with the one that is in its way."""
+    """Return the open tasks that can never start, each with the task in its way."""
     dependents: dict[str, list[str]] = {}
     for name, case in cases.items():
         for need in case.needs if case.status == OPEN else ():
@@ -99,125 +101,101 @@ def _assess_task(
 
 
 MOST_ROWS: Final = 200
-"""Rows that are kept; a screen shows fewer."""
-_WORDS: Final[tuple[Word, ...]] = (
-    *("at work", "asks", "waits"),
-    *("blocked", "failed", "skipped", "complete"),
-)
-_LIVE: Final = _WORDS[:3]
+"""The rows that a board keeps; a screen shows fewer."""
+_WORDS: Final = get_args(Word)
+_LIVE: Final[tuple[Word, ...]] = ("at work", "asks", "waits")
 NOTHING_SPENT: Final = Spent()
 
 
-class BoardRow(msgspec.Struct, frozen=True, kw_only=True):
-    """One task that is at work or waits."""
-
-    task_id: str
-    title: str = ""
-    word: Word
-    step: str = ""
-    role: str = ""
-    agent: str = ""
-    since: float = 0.0
-    """When it came to its step; 0 if nobody works on it."""
-    sign: float = 0.0
-    """The last sign of life of its agent; 0 if none is known."""
-    standing: str = ""
-    why: str = ""
-    tokens: int = 0
-    money: float = 0.0
-
-
-class BoardQuestion(msgspec.Struct, frozen=True):
-    """A question that is open."""
-
-    question_id: int
-    task_id: str
-
-
 class Board(msgspec.Struct, frozen=True, kw_only=True):
-    """How a delivery stands at one moment."""
+    """A delivery at one moment."""
 
     run_id: int
     outcome: Outcome
     counts: Mapping[Word, int]
-    rows: tuple[BoardRow, ...] = ()
+    rows: tuple[TaskRecord, ...] = ()
     left_out: int = 0
-    """Tasks at work or waiting that have no row."""
+    """The number of tasks at work or waiting that have no row."""
     repairing: str = ""
-    questions: tuple[BoardQuestion, ...] = ()
+    questions: tuple[TaskRecord, ...] = ()
     spent: Spent = NOTHING_SPENT
 
 
 class LastSign(msgspec.Struct, frozen=True):
-    """How the agent of a dispatch stands, and when it was last heard of."""
+    """The state of a dispatch's agent, and when it was last heard of."""
 
     at: float
     word: str = ""
 
 
-def build_board(
-    run_id: int,
-    progress: Sequence[CaseSummary],
-    *,
+def build_records(
+    cases: Iterable[CaseSummary],
     titles: Mapping[str, str],
     agents: Mapping[str, str],
     costs: Mapping[str, tuple[int, float]],
-    signs: Mapping[int, LastSign],
-    holder: str = "",
-    spent: Spent = NOTHING_SPENT,
-    status: str = "running",
-) -> Board:
-    """`agents` are the configured agents by role, '' for all others; `signs` are by dispatch; the
-    `holder` is the task that repairs what stops all others."""
-    states = assess_tasks(progress)
-    counts = Counter(state.word for state in states.values())
-    live = [case for case in progress if states[case.case_id].word in _LIVE]
-    live.sort(key=lambda case: _LIVE.index(states[case.case_id].word))
-    rows = []
-    for case in live[:MOST_ROWS]:
-        state, sign = states[case.case_id], signs.get(case.dispatch_id or 0)
+    signs: Mapping[int, LastSign] = {},
+) -> list[TaskRecord]:
+    """Return a record for each task.
+
+    `agents` are the configured agents by role, with "" for all others; `signs` are by dispatch.
+    """
+    cases = list(cases)
+    states = assess_tasks(cases)
+    found = []
+    for case in cases:
+        state, sign = states[case.case_id], signs.get(case.dispatch_id or 0, LastSign(0.0))
         tokens, money = costs.get(case.case_id, (0, 0.0))
-        row = BoardRow(
+        record = TaskRecord(
             task_id=case.case_id,
             title=titles.get(case.case_id, ""),
             word=state.word,
+            why=state.why,
             step=case.step,
             role=case.role,
             agent=name_agent(case.role, agents) if case.role else "",
             since=case.since,
-            sign=sign.at if sign else 0.0,
-            standing=sign.word if sign else "",
-            why=state.why,
+            sign=sign.at,
+            standing=sign.word,
+            question_id=case.dispatch_id or 0 if case.role == HUMAN else 0,
             tokens=tokens,
             money=money,
         )
-        rows.append(row)
-    ends = Counter(case.end or case.status for case in progress)
+        found.append(record)
+    return found
+
+
+def build_board(
+    run_id: int,
+    records: Sequence[TaskRecord],
+    outcome: Outcome,
+    holder: str = "",
+    spent: Spent = NOTHING_SPENT,
+) -> Board:
+    """Return the board; `holder` is the task that repairs the infrastructure."""
+    counts = Counter(record.word for record in records)
+    live = [record for record in records if record.word in _LIVE]
+    live.sort(key=lambda record: _LIVE.index(record.word))
     return Board(
         run_id=run_id,
-        outcome=delivery_outcome(status, ends, is_held=bool(holder)),
+        outcome=outcome,
         counts={word: counts[word] for word in _WORDS},
-        rows=tuple(rows),
+        rows=tuple(live[:MOST_ROWS]),
         left_out=max(0, len(live) - MOST_ROWS),
         repairing=holder,
-        questions=tuple(
-            BoardQuestion(case.dispatch_id or 0, case.case_id)
-            for case in live
-            if case.role == HUMAN
-        ),
+        questions=tuple(record for record in live if record.question_id),
         spent=spent,
     )
 
 
 def name_agent(role: str, agents: Mapping[str, str]) -> str:
-    """Who plays a role: the configured agent, or what we call ourselves and a human."""
+    """Return who plays a role: the configured agent, `interlock` or `human`."""
     if role in steps.PROGRAMS:
         return "interlock"
     return agents.get(role) or ("human" if role == HUMAN else agents.get("") or role)
 
 
 class DecisionLines:
-    """The decisions of a run as lines of text, those made from now on."""
+    """Reads the decisions that a run makes from now on, as lines of text."""
 
     def __init__(self, connection: Connection, run_id: int) -> None:
         circuit = load_circuit(find_run(connection, run_id))
@@ -238,12 +216,12 @@ class DecisionLines:
 
 
 class BoardReader:
-    """Reads the board of one run, again and again."""
+    """Reads the board of one run repeatedly."""
 
     def __init__(
         self, connection: Connection, run_id: int, agents: Mapping[str, str], status_folder: Path
     ) -> None:
-        """`status_folder` is where carriers write how their agents stand."""
+        """Read the state of agents from the folder that carriers write it to."""
         self._connection = connection
         self._run_id = run_id
         self._agents = agents
@@ -258,18 +236,15 @@ class BoardReader:
             cases = load_inputs(self._connection, self._run_id)
             self._titles = {case.case_id: str(case.input.get("title", "")) for case in cases}
         self._follow_holds()
-        found = read_agent_status(self._status_folder)
-        return build_board(
-            self._run_id,
-            progress,
-            titles=self._titles,
-            agents=self._agents,
-            costs=sum_costs(self._connection, self._run_id),
-            signs={each.dispatch_id: read_last_sign(each) for each in found},
-            holder=next(iter(self._holds.values()), ""),
-            spent=spent,
-            status=status,
-        )
+        signs = {
+            each.dispatch_id: read_last_sign(each)
+            for each in read_agent_status(self._status_folder)
+        }
+        costs = sum_costs(self._connection, self._run_id)
+        holder = next(iter(self._holds.values()), "")
+        outcome = delivery_outcome(status, count_ends(progress), is_held=bool(holder))
+        records = build_records(progress, self._titles, self._agents, costs, signs)
+        return build_board(self._run_id, records, outcome, holder, spent)
 
     def _follow_holds(self) -> None:
         for line in list_lines(self._connection, self._run_id, self._seq):
@@ -289,7 +264,7 @@ _LAST_BYTE: Final = re.compile(r"its last byte came (\d+) s ago")
 
 
 def read_last_sign(status: AgentStatus) -> LastSign:
-    """When an agent was last heard of, as its supervisor says."""
+    """Return when an agent was last heard of, according to its supervisor."""
     for reason in status.reasons:
         if found := _LAST_BYTE.fullmatch(reason):
             return LastSign(status.at - float(found[1]), status.word)

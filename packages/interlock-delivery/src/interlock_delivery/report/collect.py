@@ -1,11 +1,10 @@
-"""Collects the report of a delivery from its journal and its baselines.
+"""Collect the report of a delivery from its journal and its baselines.
 
-Reads only what is committed, so it can be called while the run is active. What agents wrote is
-unbounded; what is kept of it here is not.
+Only committed data is read, so a report can be made while the run is active. Texts of agents are
+unbounded and are cut here.
 """
 
 import time
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -17,21 +16,28 @@ from interlock.engine.case import Decision
 from interlock.engine.circuit import FAILURES, HUMAN, Circuit
 from interlock.journal.connection import Connection
 from interlock.journal.history import DispatchRecord, list_cases, list_dispatches, sum_costs
-from interlock.journal.runs import NewCase, Run, find_run, load_holds, load_inputs
+from interlock.journal.runs import Run, find_run, load_holds, load_inputs
 from interlock.runtime.settings import RunConfig
 from interlock.system.errors import InterlockError
 from interlock_delivery import steps
 from interlock_delivery.checks.baseline import read_baseline
 from interlock_delivery.checks.claims import AgentClaim, count_claims
+from interlock_delivery.checks.verdict import build_result_row
 from interlock_delivery.config import DeliveryConfig
 from interlock_delivery.plan import read_plan
-from interlock_delivery.report.board import TaskState, assess_tasks, delivery_outcome, name_agent
+from interlock_delivery.report.board import (
+    build_records,
+    count_ends,
+    delivery_outcome,
+    name_agent,
+)
 from interlock_delivery.report.records import (
     AgentStatement,
     CheckEvidence,
     DeliveryReport,
     Move,
     NeedsHuman,
+    TaskRecord,
     TaskReport,
 )
 from interlock_delivery.start import read_config
@@ -39,7 +45,6 @@ from interlock_delivery.worktrees.names import folder_name
 from interlock_delivery.worktrees.tree import TREES
 
 _MOST_TEXT: Final = 2_000
-_MOST_OUTPUT: Final = 3_000
 _SUMMARY_FIELDS: Final = (
     "summary",
     "question",
@@ -49,7 +54,7 @@ _SUMMARY_FIELDS: Final = (
     "recommendation",
     "text",
 )
-"""The fields of an answer that say what it comes to, the best one first."""
+"""The fields of an answer that can summarise it, the best one first."""
 _QUESTION_FIELDS: Final = ("question", "blocker", "problem", "summary", "reason", "text")
 _BASELINES: Final = "baselines"
 
@@ -57,8 +62,7 @@ _BASELINES: Final = "baselines"
 def load_report(
     connection: Connection, run_id: int, *, notes: Iterable[str] = (), is_active: bool = True
 ) -> DeliveryReport:
-    """The report of a run as it stands. A run that is not over and has no active process is
-    reported as paused."""
+    """Return the report of a run as it stands; a run without an active process is paused."""
     run = find_run(connection, run_id)
     config = read_config(run)
     agents = msgspec.convert(run.options, RunConfig).agents
@@ -72,7 +76,7 @@ def load_report(
 
 
 class ReportCollector:
-    """Collects one run. `agents` are the configured agents by role, '' for all others."""
+    """Collects one run; `agents` are the configured agents by role, with "" for all others."""
 
     def __init__(
         self,
@@ -82,7 +86,7 @@ class ReportCollector:
         agents: Mapping[str, str],
         status: str,
     ) -> None:
-        """`status` is the run's, or `interrupted`."""
+        """Take the run's status, or `interrupted`."""
         self._run = run
         self._circuit = circuit
         self._config = config
@@ -94,30 +98,28 @@ class ReportCollector:
     ) -> DeliveryReport:
         run, config = self._run, self._config
         progress = list_cases(connection, run.run_id)
-        states = assess_tasks(progress)
-        holds = load_holds(connection, self._circuit, run.run_id)
         costs = sum_costs(connection, run.run_id)
-        inputs = {each.case_id: each for each in load_inputs(connection, run.run_id)}
+        inputs = {each.case_id: each.input for each in load_inputs(connection, run.run_id)}
+        titles = {name: str(given.get("title", "")) for name, given in inputs.items()}
+        holds = load_holds(connection, self._circuit, run.run_id)
         turns: dict[str, list[DispatchRecord]] = {}
         for turn in list_dispatches(connection, run_id=run.run_id):
             turns.setdefault(turn.case_id, []).append(turn)
         tasks = tuple(
             self._collect_task(
-                states[case.case_id],
-                inputs[case.case_id],
-                turns.get(case.case_id, []),
-                costs.get(case.case_id, (0, 0.0)),
+                record,
+                str(inputs[record.task_id].get("phase", "")),
+                turns.get(record.task_id, []),
             )
-            for case in progress
+            for record in build_records(progress, titles, self._agents, costs)
         )
-        ends = Counter(case.end or case.status for case in progress)
         claims = ((each.agent, each.role, each.claim) for task in tasks for each in task.claims)
         first_turns = (turns_of[0] for turns_of in turns.values())
         bases = (str(turn.answer.get("base", "")) for turn in first_turns if turn.answer)
         return DeliveryReport(
             run_id=run.run_id,
             title=title or Path(config.plan).name,
-            outcome=delivery_outcome(self._status, ends, is_held=bool(holds)),
+            outcome=delivery_outcome(self._status, count_ends(progress), is_held=bool(holds)),
             plan=config.plan,
             source=config.source,
             branch=f"interlock/{config.slug}",
@@ -137,54 +139,50 @@ class ReportCollector:
         )
 
     def _collect_task(
-        self,
-        state: TaskState,
-        case: NewCase,
-        turns: Sequence[DispatchRecord],
-        cost: tuple[int, float],
+        self, record: TaskRecord, phase: str, turns: Sequence[DispatchRecord]
     ) -> TaskReport:
         moves = tuple(self._build_move(turn, turn.decision) for turn in turns if turn.decision)
-        open_turn = next((turn for turn in turns if turn.decision is None), None)
-        question = open_turn if open_turn and open_turn.role == HUMAN else None
         checked = [turn for turn in turns if turn.step in steps.CLAIMED and has_artifact(turn)]
         last = checked[-1].answer if checked else {}
         written = find_last_answer(turns, steps.IMPLEMENT, "READY_FOR_REVIEW")
         merged: Mapping[str, Any] = next(
             (turn.answer for turn in reversed(turns) if is_merge(turn)), {}
         )
+        commit = str(merged.get("commit", ""))
         prepared = find_last_answer(turns, steps.PREPARE, "artifact")
-        end = state.why if state.word in ("complete", "failed", "skipped") else ""
-        tree = Path(self._config.home) / TREES / folder_name(case.case_id)
+        proofs = (
+            *self._read_baseline(str(prepared.get("base", "")), "baseline"),
+            *read_evidence(checked),
+            *self._read_baseline(commit, "merge"),
+        )
+        end = record.why if record.word in ("complete", "failed", "skipped") else ""
+        tree = Path(self._config.home) / TREES / folder_name(record.task_id)
+        facts = {
+            **msgspec.structs.asdict(record),
+            "step": turns[-1].step if turns else "",
+            "why": moves[-1].why if end and moves else record.why,
+            "attempts": sum(turn.step == steps.IMPLEMENT for turn in turns),
+            "checks": len(proofs),
+            "passed": sum(proof.passed for proof in proofs),
+            "commit": commit,
+        }
         return TaskReport(
-            task_id=case.case_id,
-            title=str(case.input.get("title", "")),
-            phase=str(case.input.get("phase", "")),
-            word=state.word,
+            **facts,
+            phase=phase,
             end=end,
-            step=turns[-1].step if turns else "",
-            why=moves[-1].why if end and moves else state.why,
-            attempts=sum(turn.step == steps.IMPLEMENT for turn in turns),
             dispatches=sum(turn.role != HUMAN for turn in turns),
-            question_id=question.dispatch_id if question else 0,
-            question=find_question(turns) if question else "",
+            question=find_question(turns) if record.question_id else "",
             author=name_agent("developer", self._agents) if written else "",
             summary=flatten_text(written.get("summary")),
             changed=tuple(map(str, last.get("changed", ()))),
-            commit=str(merged.get("commit", "")),
             tree=str(tree) if turns else "",
             moves=moves,
-            proofs=(
-                *self._read_baseline(str(prepared.get("base", "")), "baseline"),
-                *read_evidence(checked),
-                *self._read_baseline(str(merged.get("commit", "")), "merge"),
-            ),
+            proofs=proofs,
             claims=tuple(self._collect_claims(checked)),
             weakened_tests=tuple(last.get("weakened_tests", ())),
             violations=tuple(
                 dict.fromkeys(str(each) for t in checked for each in t.answer.get("violations", ()))
             ),
-            tokens=cost[0],
-            money=cost[1],
             seconds=sum(move.seconds for move in moves if move.role != HUMAN),
         )
 
@@ -222,25 +220,14 @@ class ReportCollector:
                 )
 
     def _read_baseline(self, commit: str, stage: str) -> Iterator[CheckEvidence]:
-        """How the checks came out at a commit: where the task began, or as it was merged."""
+        """Yield the results of the checks at a commit: the task's base, or the merged one."""
         folder = Path(self._config.home) / _BASELINES
         try:
             rows = read_baseline(folder, commit).rows if commit else ()
         except InterlockError:
             return
         for result in sorted((row.result for row in rows), key=lambda result: result.pair):
-            yield CheckEvidence(
-                stage=stage,
-                attempt=1,
-                check=result.check,
-                environment=result.environment,
-                passed=result.passed,
-                exit_code=result.exit_code,
-                tests=result.test_count,
-                seconds=result.seconds,
-                note=result.note,
-                output="" if result.passed else result.output_tail[-_MOST_OUTPUT:],
-            )
+            yield build_evidence(stage, 1, build_result_row(result))
 
     def _list_needs(self, tasks: Iterable[TaskReport]) -> Iterator[NeedsHuman]:
         for task in tasks:
@@ -279,7 +266,7 @@ def find_last_answer(turns: Sequence[DispatchRecord], step: str, signal: str) ->
 
 
 def find_question(turns: Sequence[DispatchRecord]) -> str:
-    """What was asked, in the words of whoever asked; otherwise why a human is needed."""
+    """Return the question in the agent's own words, or else why a human is needed."""
     asked = turns[-2] if len(turns) > 1 else None
     if asked is None or asked.decision is None:
         return ""
@@ -301,7 +288,7 @@ def summarize_answer(signal: str, answer: Any) -> str:
 
 
 def flatten_text(value: Any) -> str:
-    """A section as plain text, whatever the parser made of it."""
+    """Return a section as plain text, whatever type the parser gave it."""
     if isinstance(value, str):
         return value.strip()[:_MOST_TEXT]
     if isinstance(value, list):
@@ -314,22 +301,16 @@ def flatten_text(value: Any) -> str:
 def read_evidence(checked: Iterable[DispatchRecord]) -> Iterator[CheckEvidence]:
     for turn in checked:
         for row in turn.answer.get("results", ()):
-            yield CheckEvidence(
-                stage=turn.step.lower().replace("_", " "),
-                attempt=turn.attempt,
-                check=str(row.get("check", "")),
-                environment=str(row.get("environment", "")),
-                passed=bool(row.get("passed")),
-                exit_code=row.get("exit_code"),
-                tests=row.get("tests"),
-                seconds=float(row.get("seconds") or 0.0),
-                note=str(row.get("note", "")),
-                output=str(row.get("output", "")),
-            )
+            yield build_evidence(turn.step.lower().replace("_", " "), turn.attempt, row)
+
+
+def build_evidence(stage: str, attempt: int, row: Mapping[str, Any]) -> CheckEvidence:
+    """Return the evidence in a result row of the journal."""
+    return msgspec.convert({"stage": stage, "attempt": attempt, **row}, CheckEvidence)
 
 
 def list_answer_commands(circuit: Circuit, step: str, question_id: int) -> tuple[str, ...]:
-    """The commands that answer a question at a gate, one for each decision it takes."""
+    """Return the commands that answer a gate's question, one for each possible decision."""
     fields = circuit.steps[step].shape.fields
     words = fields["decision"].choices if "decision" in fields else None
     return tuple(

@@ -1,11 +1,16 @@
-"""A delivery as its reports show it: per task what was done, by whom, observed and decided.
+"""The records of a delivery: what was done for each task, by whom, and what was observed.
 
-Built from the journal; reports and summaries use these records and nothing else.
+They are built from the journal. Reports, boards and pages use these records and nothing else.
 """
+
+from typing import Literal
 
 import msgspec
 
 from interlock_delivery.checks.claims import AgentClaim, ClaimComparison
+
+Word = Literal["complete", "at work", "asks", "waits", "blocked", "failed", "skipped"]
+Outcome = Literal["RUNNING", "REMEDIATING", "PAUSED", "COMPLETE", "PARTIAL", "FAILED", "HALTED"]
 
 
 class Move(msgspec.Struct, frozen=True, kw_only=True):
@@ -22,16 +27,16 @@ class Move(msgspec.Struct, frozen=True, kw_only=True):
     to: str
     why: str = ""
     event: str = ""
-    """What the circuit calls this decision in logs, if it has a name for it."""
+    """The name that the circuit gives this decision in logs."""
     said: str = ""
     refused: tuple[str, ...] = ()
-    """Answers to the same ask that were not taken, and why."""
+    """The refused answers to the same question, each with the reason."""
     tokens: int = 0
     money: float = 0.0
 
 
 class CheckEvidence(msgspec.Struct, frozen=True, kw_only=True):
-    """One check that we ran: when, where, and how it came out."""
+    """A check that Interlock ran, and its result."""
 
     stage: str
     attempt: int
@@ -46,7 +51,7 @@ class CheckEvidence(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AgentStatement(msgspec.Struct, frozen=True, kw_only=True):
-    """A claim, whose it is, and at which look it was compared."""
+    """A claim, the agent that made it, and the step that compared it."""
 
     agent: str
     role: str
@@ -56,43 +61,58 @@ class AgentStatement(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NeedsHuman(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that only a human can settle, and how."""
+    """Something that only a human can settle, with the commands that do it."""
 
     task_id: str
     sentence: str
     commands: tuple[str, ...] = ()
 
 
-class TaskReport(msgspec.Struct, frozen=True, kw_only=True):
-    """All that is known of one task."""
+class TaskRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """One task as boards, pages and the HTTP API show it."""
 
     task_id: str
     title: str = ""
-    phase: str = ""
-    word: str
-    """complete, at work, asks, waits, blocked, failed or skipped."""
-    end: str = ""
-    step: str = ""
+    word: Word
     why: str = ""
+    step: str = ""
+    role: str = ""
+    """The role that is asked now, or ""."""
+    agent: str = ""
+    since: float = 0.0
+    """When it came to its step; 0 if nobody works on it."""
+    sign: float = 0.0
+    """When its agent was last heard of; 0 if that is unknown."""
+    standing: str = ""
+    question_id: int = 0
+    """The open question that a human must answer; 0 if there is none."""
     attempts: int = 0
     """How often its author was asked."""
+    checks: int = 0
+    passed: int = 0
+    commit: str = ""
+    """The commit that the published branch has it in."""
+    tokens: int = 0
+    money: float = 0.0
+
+
+class TaskReport(TaskRecord, frozen=True, kw_only=True):
+    """A task with its evidence, its claims and every decision about it."""
+
+    phase: str = ""
+    end: str = ""
     dispatches: int = 0
-    question_id: int = 0
     question: str = ""
     author: str = ""
     summary: str = ""
     changed: tuple[str, ...] = ()
-    commit: str = ""
-    """By which the published branch has it."""
     tree: str = ""
-    """Where its work lies, as far as it came."""
+    """The folder that holds its work; "" before the first turn."""
     moves: tuple[Move, ...] = ()
     proofs: tuple[CheckEvidence, ...] = ()
     claims: tuple[AgentStatement, ...] = ()
     weakened_tests: tuple[str, ...] = ()
     violations: tuple[str, ...] = ()
-    tokens: int = 0
-    money: float = 0.0
     seconds: float = 0.0
 
     @property
@@ -101,11 +121,11 @@ class TaskReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DeliveryReport(msgspec.Struct, frozen=True, kw_only=True):
-    """A whole run."""
+    """A whole delivery."""
 
     run_id: int
     title: str
-    outcome: str
+    outcome: Outcome
     plan: str
     source: str
     branch: str
@@ -118,7 +138,7 @@ class DeliveryReport(msgspec.Struct, frozen=True, kw_only=True):
     money: float = 0.0
     seconds: float = 0.0
     repairing: str = ""
-    """The task that repairs what stops all others."""
+    """The task that repairs the infrastructure while all others wait."""
     tasks: tuple[TaskReport, ...] = ()
     accounts: tuple[ClaimComparison, ...] = ()
     needs: tuple[NeedsHuman, ...] = ()
@@ -129,5 +149,5 @@ class DeliveryReport(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_merged(self) -> bool:
-        """Whether the branch has something of this run."""
+        """Return True if some task of the run is merged."""
         return any(task.commit for task in self.tasks)

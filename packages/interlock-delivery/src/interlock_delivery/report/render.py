@@ -1,7 +1,7 @@
-"""The report of a delivery as `report.html` and `report.md`, and writing both.
+"""Render the report of a delivery as `report.html` and `report.md`.
 
-What needs a human comes first, then every task with its checks as a matrix. Bounded, since a run
-may have thousands of tasks; no text from outside is ever taken for markup.
+Questions for a human come first, then every task with its checks as a matrix. Both are bounded,
+since a run may have thousands of tasks, and no text from outside is ever taken for markup.
 """
 
 from collections.abc import Iterator, Sequence
@@ -28,20 +28,20 @@ from interlock.system.time import format_duration, format_timestamp, format_utc_
 from interlock_delivery.report.records import CheckEvidence, DeliveryReport, TaskReport
 
 TASK_STATES: Final = ("failed", "asks", "blocked", "at work", "waits", "skipped", "complete")
-"""Where tasks stand, in the order in which a reader should meet them."""
+"""The states of tasks, those that need attention first."""
 _OUTCOMES: Final = {
     "COMPLETE": "Every task is written, reviewed, audited, proven and merged.",
     "PARTIAL": "Some of the work is merged; the rest needs a human.",
     "FAILED": "Nothing could be merged.",
-    "HALTED": "A human stopped it for good; what is merged stays.",
-    "PAUSED": "It rests; run it again and it goes on where it was.",
-    "RUNNING": "It is at work.",
-    "REMEDIATING": "It is at work on what stops all tasks.",
+    "HALTED": "A human halted it; what is merged stays.",
+    "PAUSED": "It is paused; run it again to continue where it stopped.",
+    "RUNNING": "It is running.",
+    "REMEDIATING": "It is repairing what stops all tasks.",
 }
 
 
 class MatrixCell(msgspec.Struct, frozen=True):
-    """One check at one look; without a proof it was not run then."""
+    """One check at one stage; without a proof it was not run there."""
 
     proof: CheckEvidence | None
 
@@ -59,7 +59,7 @@ class MatrixCell(msgspec.Struct, frozen=True):
 
 
 class Matrix(msgspec.Struct, frozen=True):
-    """All checks of a task: a column for each look, a row for each check and environment."""
+    """The checks of a task: a column for each stage, a row for each check and environment."""
 
     looks: tuple[str, ...]
     rows: tuple[tuple[str, tuple[MatrixCell, ...]], ...]
@@ -67,17 +67,17 @@ class Matrix(msgspec.Struct, frozen=True):
 
 
 def describe_outcome(report: DeliveryReport) -> str:
-    """One or two sentences: how it came out."""
+    """Return one or two sentences about the outcome."""
     parts = [_OUTCOMES.get(report.outcome, "")]
     refuted = sum(each.refuted for each in report.accounts)
     if refuted:
         claimed = sum(each.claimed for each in report.accounts)
-        parts.append(f"{refuted:,} of {plural(claimed, 'claim')} of agents were not true.")
+        parts.append(f"{refuted:,} of {plural(claimed, 'claim')} of agents were refuted.")
     return " ".join(each for each in parts if each)
 
 
 def sort_tasks(report: DeliveryReport) -> list[TaskReport]:
-    """What needs a look first; otherwise as the plan has them."""
+    """Return the tasks that need attention first, otherwise in the plan's order."""
     return sorted(report.tasks, key=lambda each: TASK_STATES.index(each.word))
 
 
@@ -105,12 +105,12 @@ def format_cost(tokens: int, money: float) -> str:
 
 
 ROOM = 60_000
-"""Characters; a comment on a pull request holds 65,536."""
+"""The most characters of `report.md`; a pull request comment holds 65,536."""
 _NEEDS, _ROWS, _MOVES, _OUTPUT = 30, 100, 30, 1_500
 
 
 def render_markdown(report: DeliveryReport) -> str:
-    """`report.md` of a run of deliver."""
+    """Return the text of `report.md`."""
     parts = [
         *_render_head(report),
         *_render_needs(report),
@@ -182,7 +182,7 @@ def _render_overview(report: DeliveryReport) -> Iterator[str]:
     rows = [
         f"| {format_code(each.task_id, 128)} | {escape_markdown(each.title, 120)} | "
         f"{_format_state(each)} |"
-        f" {sum(p.passed for p in each.proofs)}/{len(each.proofs)} | "
+        f" {each.passed}/{each.checks} | "
         f"{format_code(each.commit[:10])} |"
         f" {format_cost(each.tokens, each.money)} | {format_duration(each.seconds)} |"
         for each in tasks[:_ROWS]
@@ -250,14 +250,14 @@ def _format_state(task: TaskReport) -> str:
 
 CARDS = 400
 BUDGET = 12_000_000
-"""Bytes for cards; what does not fit is only listed."""
+"""The most bytes of cards; further tasks are only listed."""
 ROWS = 6_000
 _PAGE_OUTPUT = 4_000
 _MESSAGE = 4_000
 
 
 def render_html(report: DeliveryReport) -> str:
-    """`report.html` of a run of deliver."""
+    """Return the text of `report.html`."""
     tasks = sort_tasks(report)
     cards = _render_cards(tasks)
     made = _environment()
@@ -315,8 +315,7 @@ HTML, MARKDOWN = "report.html", "report.md"
 def write_report(
     report: "DeliveryReport", html: Path | None = None, markdown: Path | None = None
 ) -> list[str]:
-    """The paths that were written; both in the run's own folder if none is named."""
-
+    """Write the named files, or both to the run's folder; return the paths."""
     if html is None and markdown is None:
         html, markdown = Path(report.home) / HTML, Path(report.home) / MARKDOWN
     written: list[str] = []
@@ -328,7 +327,6 @@ def write_report(
 
 
 def _write_atomically(path: Path, text: str) -> None:
-    """Whole or not at all."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.is_dir():

@@ -1,23 +1,22 @@
-"""The report of a delivery as lines for a terminal, and as the object that --json prints."""
+"""Format the report of a delivery for a terminal, and build the object that --json prints."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 import msgspec
 
 from interlock.system.text import align_columns, format_line, plural
 from interlock.system.time import format_duration
-from interlock_delivery.report.records import DeliveryReport, TaskReport
+from interlock_delivery.report.records import DeliveryReport, TaskReport, Word
 
 _MOST_TASKS: Final = 60
 _MOST_NEEDS: Final = 20
 _LINE_WIDTH: Final = 90
 _NEED_WIDTH: Final = 240
-_STATES: Final = ("complete", "at work", "asks", "waits", "blocked", "failed", "skipped")
 
 
 def format_summary(report: DeliveryReport, path: str = "") -> Iterator[str]:
-    """How a run came out, task by task, and what there is to do next."""
+    """Yield the result of each task and the next steps."""
     yield _format_heading(report)
     rows = [(task.task_id, _format_state(task), _outline(task)) for task in _select_tasks(report)]
     yield from align_columns(("TASK", "STATE", "WHAT"), rows)
@@ -27,7 +26,7 @@ def format_summary(report: DeliveryReport, path: str = "") -> Iterator[str]:
 
 
 def format_status(report: DeliveryReport) -> Iterator[str]:
-    """How each task stands: its step, its tries, its evidence, its last decision."""
+    """Yield the state of each task: its step, tries, evidence and last decision."""
     yield _format_heading(report)
     rows = [
         (
@@ -35,9 +34,7 @@ def format_status(report: DeliveryReport) -> Iterator[str]:
             _format_state(task),
             task.step or "-",
             task.attempts or "-",
-            f"{sum(each.passed for each in task.proofs)}/{len(task.proofs)}"
-            if task.proofs
-            else "-",
+            f"{task.passed}/{task.checks}" if task.checks else "-",
             task.commit[:10] or "-",
             _format_last_move(task),
         )
@@ -46,13 +43,13 @@ def format_status(report: DeliveryReport) -> Iterator[str]:
     yield from align_columns(("TASK", "STATE", "STEP", "TRIES", "CHECKS", "COMMIT", "LAST"), rows)
     yield from _format_rest(report)
     if report.outcome == "PAUSED" and not report.count_tasks("asks"):
-        yield f"nobody works on it; 'interlock deliver {report.plan}' continues it"
+        yield f"no process works on it; 'interlock deliver {report.plan}' continues it"
 
 
 def build_json(report: DeliveryReport) -> dict[str, Any]:
     return {
         **msgspec.to_builtins(report),
-        "counts": {state: report.count_tasks(state) for state in _STATES},
+        "counts": {state: report.count_tasks(state) for state in get_args(Word)},
         "tasks": [_build_task_json(task) for task in report.tasks],
     }
 
@@ -61,11 +58,10 @@ def _build_task_json(task: TaskReport) -> dict[str, Any]:
     fields: dict[str, Any] = msgspec.to_builtins(task)
     del fields["moves"], fields["proofs"], fields["claims"]
     found = [each.claim.found for each in task.claims]
-    passed = sum(each.passed for each in task.proofs)
     return {
         **fields,
         "last": msgspec.to_builtins(task.last),
-        "evidence": {"passed": passed, "failed": len(task.proofs) - passed},
+        "evidence": {"passed": task.passed, "failed": task.checks - task.passed},
         "claims": {
             "claimed": len(found),
             **{word: found.count(word) for word in ("verified", "refuted", "unchecked")},
@@ -75,7 +71,7 @@ def _build_task_json(task: TaskReport) -> dict[str, Any]:
 
 def _format_heading(report: DeliveryReport) -> str:
     counts = ", ".join(
-        f"{number} {state}" for state in _STATES if (number := report.count_tasks(state))
+        f"{number} {state}" for state in get_args(Word) if (number := report.count_tasks(state))
     )
     cost = [
         plural(report.dispatches, "dispatch", "dispatches"),
@@ -89,7 +85,7 @@ def _format_heading(report: DeliveryReport) -> str:
 
 
 def _format_rest(report: DeliveryReport) -> Iterator[str]:
-    """What follows the table of tasks: claims, what needs a human, where the work is."""
+    """Yield the lines below the tasks: claims, questions for a human, the branch."""
     if len(report.tasks) > _MOST_TASKS:
         yield f"… and {len(report.tasks) - _MOST_TASKS} more; --json lists all"
     claims = [
@@ -109,7 +105,7 @@ def _format_rest(report: DeliveryReport) -> Iterator[str]:
 
 
 def _format_needs(report: DeliveryReport) -> Iterator[str]:
-    """What only a human can settle, with the exact commands."""
+    """Yield what only a human can settle, with the exact commands."""
     if not report.needs:
         return
     yield ""
@@ -125,7 +121,7 @@ def _format_needs(report: DeliveryReport) -> Iterator[str]:
 
 
 def _select_tasks(report: DeliveryReport) -> Sequence[TaskReport]:
-    """All tasks in their order; of many, the ones that need a look first."""
+    """Return all tasks in their order; of many, those that need attention."""
     tasks = list(report.tasks)
     if len(tasks) > _MOST_TASKS:
         tasks.sort(key=lambda task: task.word in ("complete", "waits", "skipped"))

@@ -1,9 +1,9 @@
-"""The user's repository as it was found, and our clone of it.
+"""Inspect the user's repository, and clone it.
 
-`look` reads the repository once and never changes it; what stops the work is an error, the rest are
-notes. The clone is complete or not there, and nothing leads back from it: no remote, no hooks, no
-file protocol. The user's branches appear as `origin/...`, so that the only branches are ours. The
-objects are hard links, which git never writes to. Submodules are filled without a network.
+The repository is read once and never changed. The clone is complete or absent, and nothing leads
+back from it: no remote, no hooks, no file protocol. The user's branches appear as `origin/...`, so
+all branches are ours. Objects are hard links, which git never writes to. Submodules are filled
+without a network.
 """
 
 import re
@@ -32,14 +32,14 @@ _MOST_SHOWN = 200
 
 
 class SourceRepo(msgspec.Struct, frozen=True, kw_only=True):
-    """Where it lies, what is worked from, and what there is to say."""
+    """The user's repository, the commit to start from, and notes for the user."""
 
     folder: str
     top: str
     shared: str
-    """The git directory that all work trees of this repository have in common."""
+    """The git directory that all worktrees of this repository share."""
     prefix: str
-    """The way from its top to the folder that was named: "" or "part/of/it/"."""
+    """The path from its top to the given folder: "" or "part/of/it/"."""
     base: str
     branch: str
     safe: tuple[str, ...] = ()
@@ -47,18 +47,22 @@ class SourceRepo(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def inspect_repository(source: Path, base: str = "HEAD") -> SourceRepo:
-    """The repository at or around that folder, and the commit that `base` means there."""
+    """Inspect the repository around a folder, and the commit that `base` means there."""
     folder = _resolve_folder(source)
     git, facts = _open_repository(folder)
     is_bare, is_shallow, git_dir, prefix = facts
     if is_bare == "true" or git_dir == str(folder) or f"{git_dir}/" in f"{folder}/":
-        raise SourceError(f"{folder} has no checked-out files; give the folder of a clone that has")
+        raise SourceError(
+            f"{folder} has no checked-out files; give the folder of a clone that does"
+        )
     top = folder.parents[len(Path(prefix).parts) - 1] if prefix else folder
     shared = git.run("rev-parse", "--git-common-dir").stdout.removesuffix(b"\n")
     tip, branch = _resolve_base(git, base)
     _check_complete(git, tip)
     if prefix and not git.run("cat-file", "-e", f"{tip}:{prefix.rstrip('/')}").is_ok:
-        raise SourceError(f"{folder} is not part of commit {tip[:12]}; commit it, or name its top")
+        raise SourceError(
+            f"{folder} is not part of commit {tip[:12]}; commit it, or name the top folder"
+        )
     return SourceRepo(
         folder=str(folder),
         top=str(top),
@@ -98,12 +102,12 @@ def _open_repository(folder: Path) -> tuple[Git, list[str]]:
         return git, [*output, "", "", "", ""][:4]
     if "dubious ownership" in ran.stderr:
         raise SourceError(
-            f"{folder} belongs to another user, so git does not read it; if you trust it: "
+            f"{folder} belongs to another user, so git does not read it; if you trust it, run "
             f"git config --global --add safe.directory {folder}"
         )
     if "not a git repository" in ran.stderr:
         raise SourceError(
-            f"{folder} is not in a git repository; make it one: git init, git add, git commit"
+            f"{folder} is not in a git repository; create one: git init, git add, git commit"
         )
     raise SourceError(f"{folder} cannot be read: {ran.reason}")
 
@@ -117,7 +121,7 @@ def _resolve_base(git: Git, base: str) -> tuple[str, str]:
         return tip, named
     if not git.run("rev-parse", "--verify", "--quiet", "HEAD").is_ok and base == "HEAD":
         raise SourceError(
-            f"{git.folder} has no commit yet, so there is nothing to work from; make a first one: "
+            f"{git.folder} has no commit yet, so there is nothing to start from; create one: "
             "git add, git commit"
         )
     raise SourceError(
@@ -126,21 +130,23 @@ def _resolve_base(git: Git, base: str) -> tuple[str, str]:
 
 
 def _check_complete(git: Git, tip: str) -> None:
-    """All files of the commit can be read. A partial clone would fetch them, which we do not."""
+    """Raise SourceError unless all files of the commit can be read without fetching."""
     ran = git.run("rev-list", "--objects", "--no-walk", "--missing=print", tip, max_output=1 << 28)
     missing = not ran.is_ok or ran.stdout.startswith(b"?") or b"\n?" in ran.stdout
     if not missing:
         return
     if git.run("config", "--local", "--get-regexp", _PARTIAL).text:
         raise SourceError(
-            f"{git.folder} is a partial clone without all files of {tip[:12]}; bring them: "
+            f"{git.folder} is a partial clone without all files of {tip[:12]}; fetch them: "
             "git fetch --refetch --no-filter"
         )
-    raise SourceError(f"{git.folder}: {tip[:12]} cannot be read whole; try git fsck, or clone anew")
+    raise SourceError(
+        f"{git.folder}: {tip[:12]} cannot be read completely; try git fsck, or clone again"
+    )
 
 
 _OURS = b".interlock"
-"""The folder of our own database, which may well lie in the user's."""
+"""The folder of our own database, which may lie in the user's repository."""
 
 
 def _list_notes(git: Git, tip: str, branch: str, is_shallow: bool) -> list[str]:
@@ -155,7 +161,7 @@ def _list_notes(git: Git, tip: str, branch: str, is_shallow: bool) -> list[str]:
             f"the run, which starts from {tip[:12]}, and is not touched"
         )
     if not branch:
-        found.append(f"HEAD is at no branch; the run starts from {tip[:12]}")
+        found.append(f"HEAD is on no branch; the run starts from {tip[:12]}")
     if is_shallow:
         found.append("it is a shallow clone: agents see only the history that is there")
     attributes = git.run("grep", "-h", "filter=lfs", tip, "--", ".gitattributes", max_output=4_000)
@@ -168,7 +174,7 @@ _KEY = re.compile(r"submodule\.(.+)\.path\n(.*)", re.DOTALL)
 
 
 def fill_submodules(git: Git, found: SourceRepo) -> list[str]:
-    """A note for each that stays empty."""
+    """Fill the submodules, and return a note for each that stays empty."""
     if git.tree is None or not (git.tree / ".gitmodules").is_file():
         return []
     output = git.run("config", "--file", ".gitmodules", "-z", "--get-regexp", r"\.path$")
@@ -196,14 +202,14 @@ def _fill_submodule(git: Git, found: SourceRepo, name: str, path: str) -> str:
 CLONE, MAKING, EMPTY = "repo.git", "repo.git.making", "no-hooks"
 ORIGIN, LEDGER, CONFIG, EXCLUDE = "origin.json", "ledger.json", "config", "exclude"
 Clock = Callable[[], int]
-"""The time in whole seconds, as git has it."""
+"""Return the time in whole seconds, as git stores it."""
 _HEADS, ORIGIN_REFS = "refs/heads/", "refs/remotes/origin/"
 
 
 def create_clone(
     home: Path, found: SourceRepo, slug: str, keep_hooks: bool, on_step: OnStep, lock: int
 ) -> None:
-    """Clone into `home`, with the merge branch at the base. An earlier attempt is redone."""
+    """Clone into `home`, with the merge branch at the base; redo an earlier attempt."""
     making = home / MAKING
     remove_tree(making)
     (home / EMPTY).mkdir(exist_ok=True)
@@ -249,7 +255,7 @@ def _write_settings(git: Git, home: Path, found: SourceRepo, keep_hooks: bool) -
         "user.email": mail if name and mail else MAIL,
     }
     git.run("config", "--remove-section", "remote.origin")
-    # One write instead of a command for each; a later line goes before an earlier one.
+    # One write instead of a command for each; git lets a later line override an earlier one.
     with (git.folder / "config").open("a", encoding="utf-8", errors="surrogateescape") as file:
         for key, value in settings.items():
             section, _, name = key.rpartition(".")
@@ -262,13 +268,13 @@ def _write_settings(git: Git, home: Path, found: SourceRepo, keep_hooks: bool) -
 
 
 def _quote(value: str) -> str:
-    """A value as git's configuration has it."""
+    """Return a value as git's configuration quotes it."""
     escaped = value.replace("\\", "\\\\").replace('"', '\\"')
     return '"' + escaped.replace("\n", "\\n").replace("\t", "\\t") + '"'
 
 
 def _rename_branches(git: Git, slug: str) -> None:
-    """The user's branches become origin/...; a HEAD that leads nowhere keeps ours from being it."""
+    """Rename the user's branches to origin/..., and detach HEAD from all branches."""
     output = git.read_line("for-each-ref", "--format=%(objectname) %(refname)", _HEADS)
     lines = []
     for line in filter(None, output.split("\n")):
@@ -280,6 +286,6 @@ def _rename_branches(git: Git, slug: str) -> None:
 
 
 def _find_hooks(found: SourceRepo) -> str:
-    """Where the user keeps hooks: as set up (a path may begin at the top of a tree), or beside."""
+    """Return the folder of the user's git hooks."""
     own = read_user_setting(Path(found.folder), "core.hooksPath")
     return own or str(Path(found.shared) / "hooks")

@@ -1,7 +1,7 @@
-"""What a commit changed against another: files, their status, added lines, and a bounded patch.
+"""Read what changed between two commits: files, status, added lines, and a bounded patch.
 
-Reads git's patch format itself: a patch may hold any bytes and may be cut at our bound, and unidiff
-refuses both. Names that are not UTF-8 are escaped.
+Git's patch format is read here because a patch may hold any bytes and may be cut at our bound, and
+unidiff refuses both. Names that are not UTF-8 are escaped.
 """
 
 import re
@@ -31,17 +31,17 @@ _PLAIN = dict(zip(b'abtnvfr"\\', b'\a\b\t\n\v\f\r"\\', strict=True))
 
 
 class FileChange(msgspec.Struct, frozen=True):
-    """One file: status is added, modified, deleted or retyped (a link for a file, and so on)."""
+    """One file; `status` is added, modified, deleted or retyped (a link for a file, and so on)."""
 
     path: str
     status: str
     added: tuple[tuple[int, str], ...] = ()
-    """Line numbers in the new file, and what stands there."""
+    """The number and text of each added line."""
     is_executable: bool = False
 
 
 class Diff(msgspec.Struct, frozen=True):
-    """`is_cut`: there is more than `patch` shows, or than was looked at for added lines."""
+    """A change. `is_cut` is True if more changed than `patch` and the added lines show."""
 
     files: tuple[FileChange, ...] = ()
     patch: str = ""
@@ -53,7 +53,7 @@ class Diff(msgspec.Struct, frozen=True):
 
 
 def read_diff(git: Git, base: str, sha: str, most: int = MOST_PATCH) -> Diff:
-    """What changed from `base` to `sha`."""
+    """Return what changed from `base` to `sha`."""
     rows = git.read_paths(*_WORDS, "--raw", "-z", base, sha)
     bare = git.run(*_WORDS, "-p", "-U0", base, sha, max_output=_MOST_READ)
     full = git.run(*_WORDS, "-p", "-U3", base, sha, max_output=most)
@@ -69,7 +69,7 @@ def read_diff(git: Git, base: str, sha: str, most: int = MOST_PATCH) -> Diff:
 
 
 def find_added_lines(patch: bytes) -> dict[bytes, list[tuple[int, str]]]:
-    """The lines that a patch without context adds, by path. Lines are counted, never guessed."""
+    """Return the lines that a patch without context adds, by path."""
     found: dict[bytes, list[tuple[int, str]]] = {}
     path, number, left = b"", 0, 0
     for line in patch.split(b"\n"):
@@ -97,7 +97,7 @@ def _build_change(facts: str, path: bytes, added: dict[bytes, list[tuple[int, st
 
 
 def _parse_path(word: bytes) -> bytes:
-    """A path as a patch has it: after b/, with a tab behind if it has blanks, quoted if need be."""
+    """Return the path in a patch: after b/, before a tab if it has blanks, unquoted."""
     if word.startswith(b'"'):
         word = _ESCAPE.sub(_unescape, word.rstrip(b"\t")[1:-1])
     else:

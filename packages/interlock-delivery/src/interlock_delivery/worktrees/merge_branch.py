@@ -1,9 +1,9 @@
-"""The merge branch: the history that finished tasks are merged to, one commit each, in turn.
+"""Merge finished tasks to the merge branch, one commit each, in turn.
 
-A change is brought onto its tip in a tree of its own, handed out to be verified, and becomes the
-new tip if nobody was faster. A change that was merged before is recognised by its trailers; what is
-in conflict is never merged. `publish` brings the branch into the user's repository, and moves
-nothing there that is not as we left it.
+A change is applied to the branch's tip in a separate tree, verified there, and becomes the new tip
+unless the branch moved meanwhile. Its trailers identify a change that was merged before; conflicts
+are never merged. `publish` brings the branch into the user's repository, and moves nothing there
+that is not as we left it.
 """
 
 import re
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
     from interlock_delivery.worktrees.workspace import DeliveryWorkspace
 
 NAME = "_line"
-"""No task's folder is called so."""
+"""The folder of the merge tree; no task's folder has this name."""
 
 
 class MergeTree:
-    """One for each workspace."""
+    """The tree in which a workspace applies and verifies changes."""
 
     def __init__(self, workspace: "DeliveryWorkspace") -> None:
         self.workspace = workspace
@@ -51,7 +51,7 @@ class MergeTree:
         return build_tree_variables(self.root, self.folder, ports)
 
     def check_out(self, commit: str) -> None:
-        """The files of that commit and no others, but for ignored ones."""
+        """Check out the files of a commit; remove all others except ignored ones."""
         try:
             self._check_out(commit)
         except SourceError:
@@ -79,7 +79,7 @@ class MergeTree:
 
 
 def cherry_pick(git: Git, commit: str) -> list[bytes]:
-    """Bring the change of one commit into a tree that is clean. The files that are in conflict."""
+    """Apply a commit's change to a clean tree, and return the files in conflict."""
     ran = git.run("cherry-pick", "--no-commit", "--allow-empty", commit)
     files = git.read_paths("diff", "--name-only", "--diff-filter=U", "-z")
     if not ran.is_ok and not files:
@@ -88,7 +88,7 @@ def cherry_pick(git: Git, commit: str) -> list[bytes]:
 
 
 class Publication(msgspec.Struct, frozen=True, kw_only=True):
-    """The branch in the user's repository. If not done, the sentence says what to do."""
+    """The branch in the user's repository; if it is not done, `sentence` says what to do."""
 
     branch: str
     sha: str
@@ -98,11 +98,11 @@ class Publication(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def publish(workspace: "DeliveryWorkspace", tip: str) -> Publication:
-    """Bring the published branch to that tip. Doing it again changes nothing."""
+    """Move the published branch to a tip. Doing it again changes nothing."""
     ref, found = published_ref(workspace.slug), workspace.source
     branch = ref.removeprefix("refs/heads/")
     if not (Path(found.shared) / "objects").is_dir():
-        raise SourceError(f"{found.folder} is not there any more; bring it back and run it again")
+        raise SourceError(f"{found.folder} no longer exists; restore it and run it again")
     user = workspace.open_git(Path(found.shared), safe=found.safe)
     at = user.run("rev-parse", "--verify", "--quiet", ref).text.strip()
     if at == tip and at in workspace.ledger.published:
@@ -132,11 +132,11 @@ def publish(workspace: "DeliveryWorkspace", tip: str) -> Publication:
 def _explain_conflict(
     workspace: "DeliveryWorkspace", user: Git, ref: str, at: str, tip: str
 ) -> str:
-    """Why the branch may not be moved, and what to do; or nothing."""
+    """Return why the branch may not be moved, and what to do, or ""."""
     branch = ref.removeprefix("refs/heads/")
     advice = f"rename it (git branch -m {branch} another-name) and run it again"
     if at and at not in workspace.ledger.published:
-        return f"the branch {branch} is there already and not as Interlock left it; {advice}"
+        return f"the branch {branch} exists and is not as Interlock left it; {advice}"
     worktrees = user.read_line("worktree", "list", "--porcelain").split("\n")
     if f"branch {ref}" in worktrees:
         return f"the branch {branch} is checked out; switch to another one and run it again"
@@ -158,7 +158,7 @@ _HASH = re.compile(r"[0-9a-f]{40,64}")
 
 
 class TaskChange(msgspec.Struct, frozen=True, kw_only=True):
-    """What a task did: from `base` to `sha`. The two ids tell it from every other change."""
+    """A task's change from `base` to `sha`; the two ids identify it."""
 
     task_id: str
     dispatch_id: str
@@ -168,7 +168,7 @@ class TaskChange(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Proposal(msgspec.Struct, frozen=True, kw_only=True):
-    """A change on the tip, not yet part of the branch. `folder` shows it, for verification."""
+    """A change on the tip that is not merged yet; `folder` holds it for verification."""
 
     commit: str
     tip: str
@@ -180,17 +180,17 @@ class Merged(msgspec.Struct, frozen=True):
 
 
 class AlreadyMerged(msgspec.Struct, frozen=True):
-    """The merge branch has this very change, as `sha`."""
+    """The merge branch has this change already, as `sha`."""
 
     sha: str
 
 
 class NothingToMerge(msgspec.Struct, frozen=True):
-    """There is nothing in the change that the merge branch does not have."""
+    """The change has nothing that the merge branch lacks."""
 
 
 class Conflict(msgspec.Struct, frozen=True):
-    """The merge branch has other changes in the same places. `text` shows them, up to a bound."""
+    """The merge branch changed the same places; `text` shows them, up to a limit."""
 
     files: tuple[str, ...]
     text: str
@@ -198,14 +198,14 @@ class Conflict(msgspec.Struct, frozen=True):
 
 
 class Rebased(msgspec.Struct, frozen=True):
-    """A task's tree is on the merge branch's tip now; in these files are conflicts to resolve."""
+    """A task's tree is on the merge branch's tip now, with conflicts in these files."""
 
     base: str
     files: tuple[str, ...]
 
 
 class MergeBranch:
-    """The merge branch of a workspace. One merge at a time: there is one tree for it."""
+    """The merge branch of a workspace. It has one tree, so merges happen one at a time."""
 
     def __init__(self, workspace: "DeliveryWorkspace") -> None:
         self.workspace = workspace
@@ -217,7 +217,7 @@ class MergeBranch:
         return self.workspace.ledger.refs[self.ref]
 
     def propose(self, change: TaskChange) -> Proposal | AlreadyMerged | NothingToMerge | Conflict:
-        """Bring the change onto the tip, in a tree of its own. The merge branch does not move."""
+        """Apply the change to the tip in the merge tree, without moving the branch."""
         git, tip = self.workspace.git, self._restore_tip()
         merged = self.find_merged(change)
         if merged:
@@ -242,7 +242,7 @@ class MergeBranch:
         return Proposal(commit=commit, tip=tip, folder=str(self.merge_tree.folder))
 
     def accept(self, proposal: Proposal) -> Merged:
-        """Make it the tip. MovedError if the merge branch went on since: propose again."""
+        """Make a proposal the tip; raise MovedError if the branch moved since."""
         ledger = self.workspace.ledger
         with ledger.hold():
             if self._restore_tip() != proposal.tip:
@@ -251,7 +251,7 @@ class MergeBranch:
         return Merged(proposal.commit)
 
     def find_merged(self, change: TaskChange) -> str:
-        """The commit by which the merge branch has this change, or ""."""
+        """Return the commit in which the merge branch has this change, or ""."""
         wanted = set(_build_trailers(change)[:2])
         words = (
             "log",
@@ -267,7 +267,7 @@ class MergeBranch:
         return ""
 
     def rebase(self, tree: TaskTree, sha: str, base: str) -> Rebased:
-        """Put a task's change onto the tip in its own tree, with markers where it does not fit."""
+        """Move a task's change onto the tip in its own tree, with markers where it conflicts."""
         tip = self._restore_tip()
         change = TaskChange(task_id=tree.record.task_id, dispatch_id="replant", sha=sha, base=base)
         squashed = self._squash(change, tip)
@@ -280,11 +280,11 @@ class MergeBranch:
         return Rebased(tip, tuple(format_path(path) for path in files))
 
     def publish(self) -> Publication:
-        """Bring the merge branch into the user's repository, as a branch of its own."""
+        """Bring the merge branch into the user's repository, as a branch of ours."""
         return publish(self.workspace, self._restore_tip())
 
     def _restore_tip(self) -> str:
-        """The tip; if somebody else moved the merge branch, it is put back first."""
+        """Return the tip, after undoing any move of the branch by others."""
         with self.workspace.ledger.hold():
             current = self.workspace.git.run(
                 "rev-parse", "--verify", "--quiet", self.ref
@@ -294,7 +294,7 @@ class MergeBranch:
             return self.tip
 
     def _squash(self, change: TaskChange, tip: str) -> str | None:
-        """The whole change as one commit on its base; nothing if it changes nothing."""
+        """Return the change as one commit on its base, or None if it changes nothing."""
         git = self.workspace.git
         for commit in (change.sha, change.base):
             is_hash = _HASH.fullmatch(commit) is not None

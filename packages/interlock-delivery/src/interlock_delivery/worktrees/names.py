@@ -1,7 +1,7 @@
-"""Names and refs derived from ids, and `Violation`, what an agent did that it may not do.
+"""Derive names and refs from ids, and define `Violation`.
 
-Every task has a folder and a branch, whatever characters its id has; two ids never share a name,
-also where upper and lower case are the same.
+Every task has a folder and a branch, whatever its id contains. Two ids never share a name, not even
+where case is ignored.
 """
 
 import hashlib
@@ -19,7 +19,7 @@ _MOST_ID = 1_000
 
 
 def folder_name(task_id: str) -> str:
-    """The id itself if it is plain; otherwise what is plain in it, and a mark made of all of it."""
+    """Return the id if it is plain, else its plain part with a digest."""
     if not task_id or len(task_id) > _MOST_ID:
         raise SourceError(
             f"a task id has 1 to {_MOST_ID} characters; give {task_id[:40]!r} another"
@@ -44,32 +44,32 @@ def task_branch(slug: str, task_id: str) -> str:
 
 
 def is_kept_ref(ref: str) -> bool:
-    """Whether it only keeps git from throwing a commit away."""
+    """Return True if a ref only keeps a commit from git's garbage collection."""
     return ref.startswith("refs/interlock/") and "/kept/" in ref
 
 
 def merge_ref(slug: str) -> str:
-    """The merge branch in our clone. Not under refs/heads: tasks' branches have its name above."""
+    """Return the merge branch's ref, outside refs/heads, where its name would be a folder."""
     return f"refs/interlock/{slug}/line"
 
 
 def kept_ref(slug: str, commit: str) -> str:
-    """What is kept here is never thrown away by git, whatever an agent does to its branch."""
+    """Return a ref that keeps a commit, whatever an agent does to its branch."""
     return f"refs/interlock/{slug}/kept/{commit}"
 
 
 def published_ref(slug: str) -> str:
-    """The one branch in the user's repository."""
+    """Return the ref of our one branch in the user's repository."""
     return f"refs/heads/interlock/{slug}"
 
 
 def format_path(path: bytes) -> str:
-    """A path for people and JSON: bytes that are no UTF-8 are written out."""
+    """Return a path for people and JSON, with bytes that are not UTF-8 escaped."""
     return path.decode(errors="backslashreplace")
 
 
 def read_refs(git: Git) -> dict[str, str]:
-    """Every ref of a repository and the commit it points to."""
+    """Return every ref of a repository with its commit."""
     listing = git.read_line("for-each-ref", "--format=%(objectname) %(refname)")
     pairs = (line.partition(" ") for line in listing.split("\n") if line)
     # The refs are stored as JSON, which cannot hold names that are not UTF-8: their bytes are
@@ -81,7 +81,8 @@ def read_refs(git: Git) -> dict[str, str]:
 
 
 class Violation(msgspec.Struct, frozen=True, order=True):
-    """What it was is put right already; the sentence tells the agent what to do instead.
+    """Something an agent did against the rules; it is undone already, and `sentence` says what to
+    do.
 
     Kinds of git: tree-replaced, git-file, head-moved, history-rewritten, line-moved, ref-made,
     ref-moved, ref-deleted, stash. Kinds of files, which are left out of the snapshot: too-large,

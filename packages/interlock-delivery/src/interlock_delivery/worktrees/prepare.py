@@ -1,7 +1,7 @@
-"""Gets a tree ready for work: copies files that git does not have, runs the set-up command.
+"""Prepare a tree for work: copy files that git does not have, and run the set-up command.
 
-None of that is anybody's change: what it leaves is excluded or put back. Nothing is copied from
-outside the user's folder.
+None of that is anybody's change: new files are excluded and changed ones restored. Nothing is
+copied from outside the user's folder.
 """
 
 import os
@@ -31,7 +31,7 @@ _MOST_NAMED = 10
 
 
 class PrepareTarget(Protocol):
-    """A tree that can be made ready: a task's, or the one in which merges are verified."""
+    """A tree that can be prepared: a task's, or the merge tree."""
 
     workspace: "DeliveryWorkspace"
     root: Path
@@ -42,7 +42,7 @@ class PrepareTarget(Protocol):
 
 
 class Prepared(msgspec.Struct, frozen=True, kw_only=True):
-    """How it went. Not ready: the set-up command failed; `output` is the end of what it said."""
+    """The result; if the tree is not ready, `output` is the end of the set-up command's output."""
 
     is_ready: bool
     copied: tuple[str, ...] = ()
@@ -61,7 +61,7 @@ def prepare_tree(
     environ: Mapping[str, str] | None = None,
     patience: float = PATIENCE,
 ) -> Prepared:
-    """Copy, run the set-up command, and see to it that both leave nothing to be recorded."""
+    """Copy files, run the set-up command, and hide the traces of both from snapshots."""
     had_work = bool(list_changed(tree.git) or list_untracked(tree.git))
     notes = fill_submodules(tree.git, tree.workspace.source)
     copied, remarks = _copy_all(tree, files_to_copy)
@@ -84,7 +84,7 @@ def prepare_tree(
 
 
 def _undo_setup_changes(tree: PrepareTarget) -> list[str]:
-    """What the command left: new files are excluded, changed ones are put back."""
+    """Exclude new files of the command, and restore changed ones."""
     notes = []
     new = list_untracked(tree.git)
     if new:
@@ -93,7 +93,7 @@ def _undo_setup_changes(tree: PrepareTarget) -> list[str]:
     differing = sorted(list_changed(tree.git))
     if differing:
         tree.git.read_line("checkout-index", "--force", "--all")
-        notes.append(f"the set-up command changed {_format_paths(differing)}, which is put back")
+        notes.append(f"the set-up command changed {_format_paths(differing)}; this is undone")
     return notes
 
 
@@ -132,7 +132,7 @@ def _find_matches(source: Path, pattern: str) -> tuple[list[Path], str]:
 
 
 def _copy_path(tree: PrepareTarget, source: Path, name: str) -> str:
-    """Copy one file or folder. A sentence if that cannot be."""
+    """Copy one file or folder; return why that is impossible, or ""."""
     origin, target = source / name, tree.folder / name
     try:
         resolved = origin.resolve(strict=True)
@@ -157,7 +157,7 @@ def _copy_path(tree: PrepareTarget, source: Path, name: str) -> str:
 def _run_setup(
     command: list[str], folder: Path, environ: Mapping[str, str], patience: float
 ) -> tuple[int, bool, str]:
-    """Exit code, whether it was ended for being late, and the end of its output."""
+    """Run a command; return its exit code, whether it timed out, and the end of its output."""
     try:
         process = subprocess.Popen(  # noqa: S603
             command,
@@ -180,7 +180,7 @@ def _run_setup(
         is_late = True
     kill_group(process.pid)
     process.wait()
-    # A process that left the group may hold the pipe for ever; it is not waited for.
+    # A process that left the group may hold the pipe for ever, so do not wait for it.
     reader.join(1.0)
     return process.returncode, is_late, bytes(tail).decode(errors="replace")
 

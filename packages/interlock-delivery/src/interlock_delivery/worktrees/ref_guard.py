@@ -1,9 +1,9 @@
-"""Who moved which ref of our clone: the ledger of our own moves, and the guard against others'.
+"""Record our own moves of refs in a ledger, and undo those of others.
 
-The ledger is kept where no git command reaches. What is about to be moved is written first and
-finished on opening, since a crash may come in between. The guard compares all refs with the ledger;
-what somebody else moved is put back, and what it pointed to is kept. Several agents share the
-clone: a ref is blamed on a task only if no other open task can have moved it.
+The ledger lies where no git command reaches. A move is recorded before it is made and finished on
+opening, since a crash may come between. The guard compares all refs with the ledger, restores those
+that others moved, and keeps the commits they pointed to. Several agents share the clone: a task is
+blamed only if no other open task can have moved the ref.
 """
 
 import threading
@@ -28,24 +28,24 @@ GONE = ""
 
 
 class RefRecord(msgspec.Struct, frozen=True):
-    """What the ledger's file holds. `moving` is what was begun; an empty value takes a ref away."""
+    """The content of the ledger's file. `moving` has begun; an empty value deletes a ref."""
 
     refs: dict[str, str] = {}
     moving: dict[str, str] = {}
     published: tuple[str, ...] = ()
-    """Where the branch in the user's repository may be if nobody but us moved it."""
+    """The commits at which the user's repository may have our branch if only we moved it."""
     accepted: dict[str, str] = {}
-    """Where a human says that branches of the user's may be."""
+    """Where a human allows the user's branches to be."""
     claims: dict[str, str] = {}
-    """Which task asks a human about a branch of the user's and its new place."""
+    """The task that asks a human about each moved branch and its new commit."""
 
 
 class MovedError(StateError):
-    """A ref is not where it was expected; look again and decide anew."""
+    """A ref is not where it was expected; read it again and decide anew."""
 
 
 class RefLedger:
-    """The refs of one clone. Threads take turns."""
+    """The refs of one clone, for several threads."""
 
     def __init__(self, file: Path, on_step: OnStep = ignore_step) -> None:
         self.file = file
@@ -71,12 +71,12 @@ class RefLedger:
 
     @contextmanager
     def hold(self) -> Iterator[None]:
-        """While this lasts, no other thread moves a ref."""
+        """Keep other threads from moving refs."""
         with self._turn:
             yield
 
     def move(self, git: Git, changes: Mapping[str, str], old: Mapping[str, str] = {}) -> None:
-        """Move these refs, those in `old` only from there. MovedError if they are elsewhere."""
+        """Move refs, those in `old` only from there; raise MovedError if they are elsewhere."""
         with self._turn:
             self._write(msgspec.structs.replace(self._record, moving=dict(changes)))
             problem = _update_refs(git, changes, old)
@@ -86,14 +86,14 @@ class RefLedger:
             self._write(_apply_moves(self._record))
 
     def restore(self, git: Git, refs: Mapping[str, str]) -> None:
-        """Put refs back that somebody else moved. The ledger knows them already, or never did."""
+        """Restore refs that others moved, without changing the ledger."""
         with self._turn:
             problem = _update_refs(git, refs, {})
             if problem:
                 raise SourceError(problem)
 
     def finish_moves(self, git: Git) -> None:
-        """After a crash: what was begun is done to its end."""
+        """Finish the moves that a crash interrupted."""
         with self._turn:
             if not self._record.moving:
                 return
@@ -103,12 +103,12 @@ class RefLedger:
             self._write(_apply_moves(self._record))
 
     def record_published(self, *commits: str) -> None:
-        """The branch in the user's repository is at one of these, if nobody else moved it."""
+        """Record the commits at which the published branch may be if only we moved it."""
         with self._turn:
             self._write(msgspec.structs.replace(self._record, published=tuple(commits)))
 
     def accept(self, places: Mapping[str, str]) -> None:
-        """Branches of the user's may be at these places from now on."""
+        """Accept these commits of the user's branches from now on."""
         self._add("accepted", places)
 
     def claim(self, claims: Mapping[str, str]) -> None:
@@ -127,8 +127,8 @@ class RefLedger:
             return RefRecord()
         except (OSError, msgspec.MsgspecError) as error:
             raise SourceError(
-                f"{self.file} cannot be read ({error}); bring it back from a copy, or clean this "
-                "workspace with force and start the run anew"
+                f"{self.file} cannot be read ({error}); restore it from a copy, or clean this "
+                "workspace with --force and start a new run"
             ) from None
 
     def _write(self, record: RefRecord) -> None:
@@ -147,7 +147,7 @@ def _apply_moves(record: RefRecord) -> RefRecord:
 
 
 def _update_refs(git: Git, changes: Mapping[str, str], old: Mapping[str, str]) -> str:
-    """Move them all or none. What went wrong, or nothing."""
+    """Move all refs or none; return what went wrong, or ""."""
     lines = [
         f"delete {name}" if at == GONE else f"update {name} {at} {old.get(name, '')}".rstrip()
         for name, at in sorted(changes.items())
@@ -155,7 +155,7 @@ def _update_refs(git: Git, changes: Mapping[str, str], old: Mapping[str, str]) -
     feed = "".join(f"{line}\n" for line in lines).encode(errors="surrogateescape")
     ran = git.run("update-ref", "--no-deref", "--stdin", "-m", "interlock", stdin=feed)
     if not ran.is_ok and ".lock" in ran.stderr and "File exists" in ran.stderr:
-        # git waited for the holder before it complained: who held these is dead.
+        # git waited for the locks' holder before it complained, so that process is dead.
         for name in (*changes, "packed-refs"):
             (git.folder / f"{name}.lock").unlink(missing_ok=True)
         ran = git.run("update-ref", "--no-deref", "--stdin", "-m", "interlock", stdin=feed)
@@ -166,14 +166,14 @@ _STASH = "refs/stash"
 
 
 class RefPosition(msgspec.Struct, frozen=True):
-    """One open task, as git knows it."""
+    """An open task's branch and git directory."""
 
     branch: str
     admin: str
 
 
 class RefGuard:
-    """One look at all refs, on behalf of one task."""
+    """Checks all refs on behalf of one task."""
 
     def __init__(
         self,
@@ -190,7 +190,7 @@ class RefGuard:
         self._kept = f"refs/interlock/{slug}/kept/"
 
     def check(self, expected: str, base: str) -> list[Violation]:
-        """What is wrong with the refs. Afterwards they are right."""
+        """Return what is wrong with the refs, after restoring them."""
         with self.ledger.hold():
             there = read_refs(self.git)
             found = [*self._check_stashes(there), *self._check_others(there)]
@@ -205,7 +205,7 @@ class RefGuard:
         self.ledger.move(self.git, {self.own.branch: expected})
         sentence = (
             f"the history of {name} was rewritten: {expected[:12]} is no longer part of it. The "
-            "branch is put back and your files are as you left them; add commits, never remove any"
+            "branch is restored and your files are as you left them; add commits, never remove any"
         )
         return [Violation("history-rewritten", sentence)]
 
@@ -229,7 +229,7 @@ class RefGuard:
         return found
 
     def _restore(self, refs: Mapping[str, str]) -> None:
-        """A name may stand where another needs a folder: first what is too much, then the rest."""
+        """Restore refs, deleting first, since a name may stand where another needs a folder."""
         there = {
             ref: at for ref, at in refs.items() if at and self.git.is_true("cat-file", "-e", at)
         }
@@ -250,10 +250,10 @@ class RefGuard:
         else:
             kind, what = "ref-moved", f"{name} was moved"
         own = self.own.branch.removeprefix("refs/heads/")
-        return [Violation(kind, f"{what}; it is put back. Commit on {own} only")]
+        return [Violation(kind, f"{what}; it is restored. Commit on {own} only")]
 
     def _check_stashes(self, there: Mapping[str, str]) -> list[Violation]:
-        """All trees share one stash. What this task put there is taken out and kept."""
+        """Remove this task's entries from the shared stash, and keep their commits."""
         if _STASH not in there:
             return []
         name = self.own.branch.removeprefix("refs/heads/")
@@ -287,7 +287,7 @@ class RefGuard:
             self.git.read_line("update-ref", kept_ref(self.slug, commit), commit)
 
     def _is_in_use(self, ref: str) -> bool:
-        """Another open task stands on it; its own look will find it."""
+        """Return True if another open task is on the ref and will find the move itself."""
         heads = (Path(other.admin) / "HEAD" for other in self.others)
         return any(_read_text(head).strip() == f"ref: {ref}" for head in heads)
 

@@ -1,6 +1,6 @@
-"""Stages what changed in a tree, and compares it with what the task declared.
+"""Stage what changed in a tree, and compare it with what the task declared.
 
-Uses an index of our own, so that an agent's index does not matter. Huge files, links out of the
+A separate index is used, so that an agent's index does not matter. Huge files, links out of the
 tree, nested repositories and moved submodules are left out and reported. In declared patterns `*`
 and `?` stay within a folder, `**` does not, and a folder means everything in it.
 """
@@ -23,7 +23,7 @@ _LINK = b"160000"
 
 
 def reset_index(git: Git, index: Path, commit: str) -> None:
-    """Our index says what the commit says, and still knows which files it need not read again."""
+    """Set our index to a commit, keeping what it knows about unchanged files."""
     index.with_name(f"{index.name}.lock").unlink(missing_ok=True)
     if not index.is_file() or not git.is_true("read-tree", "-m", commit):
         index.unlink(missing_ok=True)
@@ -32,11 +32,11 @@ def reset_index(git: Git, index: Path, commit: str) -> None:
 
 
 def check_out_commit(git: Git, index: Path, root: Path, commit: str) -> None:
-    """The files of that commit, and no others but ignored ones."""
+    """Check out the files of a commit; remove all others except ignored ones."""
     reset_index(git, index, commit)
     git.run("clean", "-ffdq")
     git.read_line("read-tree", "--reset", "-u", commit)
-    # What the files of before ignored, those of this commit may not.
+    # This commit's ignore rules may differ from those of the files before.
     if list_untracked(git):
         git.run("clean", "-ffdq")
         for path in list_untracked(git):
@@ -48,13 +48,13 @@ def list_untracked(git: Git) -> list[bytes]:
 
 
 def list_changed(git: Git) -> dict[bytes, bool]:
-    """Paths of the index whose files differ, and whether each is a submodule."""
+    """Return the paths whose files differ from the index, and whether each is a submodule."""
     rows = git.read_paths("diff-files", "--raw", "-z", "--ignore-submodules=dirty")
     return {path: _LINK in facts[:15] for facts, path in zip(rows[::2], rows[1::2], strict=True)}
 
 
 def stage_changes(git: Git, root: Path, forced: list[bytes], largest: int) -> list[Violation]:
-    """Put into the index what changed and may be there. The rest, as violations."""
+    """Stage every change that is allowed, and return the others as violations."""
     found: list[Violation] = []
     gone, new = [], []
     differing = list_changed(git)
@@ -79,7 +79,7 @@ def stage_changes(git: Git, root: Path, forced: list[bytes], largest: int) -> li
 
 
 def check_staged(git: Git, base: str, largest: int) -> list[Violation]:
-    """The same for what an agent committed itself: it is taken out of the index again."""
+    """Unstage forbidden entries that an agent committed itself, and return them as violations."""
     rows = git.read_paths("diff-index", "--cached", "--raw", "-z", "--no-renames", base)
     entries = [(facts.split(b" "), path) for facts, path in zip(rows[::2], rows[1::2], strict=True)]
     entries = [(facts, path) for facts, path in entries if facts[4] != b"D"]
@@ -108,13 +108,13 @@ def _check_staged_entry(
 
 
 def list_forced(git: Git, commit: str) -> list[bytes]:
-    """What an agent has added to its own index, ignored or not. A broken index says nothing."""
+    """Return what an agent added to its own index, even if ignored; nothing if that is broken."""
     ran = git.run("diff-index", "--cached", "--diff-filter=A", "--name-only", "-z", commit)
     return ran.stdout.split(b"\0")[:-1] if ran.is_ok else []
 
 
 def _add_paths(git: Git, paths: list[bytes]) -> list[Violation]:
-    """All at once; one by one only if git refuses one of them."""
+    """Stage paths together, or one by one if git refuses any of them."""
     if _update_index(git, "--add", paths):
         return []
     refused = [path for path in paths if not _update_index(git, "--add", [path])]
@@ -156,9 +156,7 @@ def _moved_submodule(path: bytes) -> Violation:
 
 
 def _nested_repository(path: bytes) -> Violation:
-    return _build_violation(
-        "nested-repository", path, "is a repository of its own; put plain files there"
-    )
+    return _build_violation("nested-repository", path, "is a repository; put plain files there")
 
 
 def _outside_link(path: bytes, target: bytes) -> Violation | None:
@@ -180,19 +178,19 @@ def _build_violation(kind: str, path: bytes, what: str) -> Violation:
 
 
 def _is_under_link(root: bytes, path: bytes) -> bool:
-    """Whether a folder on the way became a link: then the path is not in the tree any more."""
+    """Return True if a folder above a path became a link, so that the path left the tree."""
     parts = path.split(b"/")[:-1]
     ways = (b"/".join(parts[: count + 1]) for count in range(len(parts)))
     return any(os.path.islink(os.path.join(root, way)) for way in ways)  # noqa: PTH114, PTH118
 
 
 class WriteSet(msgspec.Struct, frozen=True):
-    """Each path once: `others` are those that an open task has declared and this one has not."""
+    """The changed paths, each once. `others` are declared by an open task and not by this one."""
 
     inside: tuple[str, ...] = ()
     outside: tuple[str, ...] = ()
     others: tuple[tuple[str, str], ...] = ()
-    """Path and task id; a path that several declared has several rows."""
+    """Path and task id, one row for each task that declared the path."""
 
 
 def compare_write_set(
@@ -201,9 +199,9 @@ def compare_write_set(
     open_tasks: Mapping[str, Sequence[str]] | None = None,
     prefix: str = "",
 ) -> WriteSet:
-    """Sort the paths that were written. Without a declaration nothing is outside.
+    """Sort the changed paths; without a declaration none is outside.
 
-    Patterns are seen from the user's folder, which lies at `prefix` in the repository.
+    Patterns are relative to the user's folder, which lies at `prefix` in the repository.
     """
     inside: list[str] = []
     outside: list[str] = []
@@ -224,7 +222,7 @@ def compare_write_set(
 
 
 def covers(patterns: Iterable[str], path: str, prefix: str = "") -> bool:
-    """Whether one of the patterns means this path."""
+    """Return True if one of the patterns matches a path."""
     return any(
         _compile_pattern(prefix + pattern.removeprefix("./")).fullmatch(path)
         for pattern in patterns
@@ -232,7 +230,7 @@ def covers(patterns: Iterable[str], path: str, prefix: str = "") -> bool:
 
 
 def may_overlap(one: Sequence[str], other: Sequence[str]) -> bool:
-    """Whether two declarations plainly mean some file both: one pattern covers the other."""
+    """Return True if a pattern of one declaration covers a pattern of the other."""
     return any(covers(one, pattern) for pattern in other) or any(
         covers(other, pattern) for pattern in one
     )

@@ -1,8 +1,8 @@
-"""The tree of one task: a folder with a branch of its own in our clone.
+"""Manage a task's tree: a folder with its own branch in our clone.
 
-Creates, records, compares and restores it, and enters it again after a crash. Everything that an
-agent may have done to it is found and repaired: the few files by which git knows a work tree are
-written here, so that making and repairing a tree are the same code. The agent's files are kept.
+Creates, records, compares and restores the tree, and enters it again after a crash. Whatever an
+agent did to it is found and repaired: the few files by which git knows a worktree are written here,
+so that making and repairing are the same code. The agent's files are kept.
 """
 
 import threading
@@ -45,13 +45,15 @@ _LEFT_BEHIND = (
 
 
 def repair_tree(folder: Path, admin: Path, aside: Path) -> list[Violation]:
-    """A folder whose .git leads to `admin`. What stands in the way is put aside, never removed."""
+    """Make a folder whose .git leads to `admin`, moving anything in the way aside."""
     found = []
     if not is_folder(folder):
         if exists(folder):
             move_into(folder, aside)
         folder.mkdir(parents=True)
-        found.append(Violation("tree-replaced", f"{folder} was gone; work in it, do not remove it"))
+        found.append(
+            Violation("tree-replaced", f"{folder} was missing; work in it, do not remove it")
+        )
     wanted = f"gitdir: {admin}\n".encode()
     link = folder / ".git"
     if not _has_content(link, wanted):
@@ -59,13 +61,13 @@ def repair_tree(folder: Path, admin: Path, aside: Path) -> list[Violation]:
             move_into(link, aside)
         remove_tree(link)
         save_file(link, wanted)
-        sentence = f"{link} was removed or replaced and is put back; never run git init there"
+        sentence = f"{link} was removed or replaced and is restored; never run git init there"
         found.append(Violation("git-file", sentence))
     return found
 
 
 def repair_admin(folder: Path, admin: Path, branch: str) -> list[Violation]:
-    """What our clone knows of the tree, with HEAD on the task's branch."""
+    """Restore our clone's record of the tree, with HEAD on the task's branch."""
     found = []
     if not is_folder(admin):
         remove_tree(admin)
@@ -86,10 +88,10 @@ def repair_admin(folder: Path, admin: Path, branch: str) -> list[Violation]:
 
 
 def build_tree_variables(root: Path, folder: Path, ports: tuple[int, int] | None) -> dict[str, str]:
-    """What whoever works in a tree is told. `ports` is the first one, and how many."""
+    """Return the variables for every process in a tree; `ports` is the first port and the count."""
     found = {
         "INTERLOCK_TREE": str(folder),
-        # Without its .git file, git would look for a repository above: that is the user's.
+        # Without its .git file, git would find the user's repository above.
         "GIT_CEILING_DIRECTORIES": str(root.parent),
         "GIT_TERMINAL_PROMPT": "0",
     }
@@ -99,7 +101,7 @@ def build_tree_variables(root: Path, folder: Path, ports: tuple[int, int] | None
 
 
 def clear_operations(admin: Path) -> None:
-    """No merge, rebase or lock is under way: whoever began it has ended."""
+    """Remove the traces of merges, rebases and locks, whose processes have ended."""
     for name in _LEFT_BEHIND:
         remove_tree(admin / name)
 
@@ -128,18 +130,18 @@ TASKS, TREES, INDEXES, ASIDE = "tasks", "trees", "indexes", "aside"
 
 
 class TreeRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """What is kept of a tree. `base` is the commit that the task's change is counted from."""
+    """The stored record of a tree; the task's change is counted from `base`."""
 
     task_id: str
     base: str
     is_ready: bool = False
     is_open: bool = True
     dispatch_id: int = 0
-    """The dispatch whose agent was given the tree last."""
+    """The dispatch whose agent got the tree last."""
 
 
 class Snapshot(msgspec.Struct, frozen=True):
-    """A recorded state. `is_new`: something changed since the last one."""
+    """A recorded state; `is_new` is True if something changed since the last one."""
 
     sha: str
     is_new: bool = False
@@ -147,7 +149,7 @@ class Snapshot(msgspec.Struct, frozen=True):
 
 
 class TaskTree:
-    """One task's tree. Threads may work on different trees at once, on one in turns."""
+    """One task's tree. Threads may use different trees at once, and take turns on one."""
 
     def __init__(self, workspace: "DeliveryWorkspace", record: TreeRecord) -> None:
         name = folder_name(record.task_id)
@@ -157,7 +159,7 @@ class TaskTree:
         self.branch = task_branch(workspace.slug, record.task_id)
         self.root = workspace.home / TREES / name
         self.folder = self.root / workspace.source.prefix
-        """Where the agent works: in the tree, what the user's folder is in the repository."""
+        """The agent's folder: the place in the tree of the user's folder in the repository."""
         self.admin = workspace.repo / "worktrees" / name
         self.index = workspace.home / INDEXES / name
         self._turn = threading.RLock()
@@ -165,14 +167,14 @@ class TaskTree:
 
     @classmethod
     def enter(cls, workspace: "DeliveryWorkspace", task_id: str) -> "TaskTree":
-        """The tree as it was left; made from the tip of the merge branch if there is none."""
+        """Return the tree as it was left, or a new one from the merge branch's tip."""
         record = _read_record(workspace, folder_name(task_id))
         if record is None:
             record = TreeRecord(
                 task_id=task_id, base=workspace.ledger.refs[merge_ref(workspace.slug)]
             )
         if record.task_id != task_id:
-            raise StateError(f"the tree {folder_name(task_id)} is that of {record.task_id!r}")
+            raise StateError(f"the tree {folder_name(task_id)} belongs to {record.task_id!r}")
         tree = cls(workspace, record)
         for folder in (TASKS, TREES, INDEXES):
             (workspace.home / folder).mkdir(exist_ok=True)
@@ -192,11 +194,11 @@ class TaskTree:
 
     @property
     def tip(self) -> str:
-        """The last state that we recorded, whatever the branch says by now."""
+        """Return the last state we recorded, wherever the branch is now."""
         return self.workspace.ledger.refs.get(self.branch, self.base)
 
     def environment(self, ports: tuple[int, int] | None = None) -> dict[str, str]:
-        """What an agent's environment should hold. `ports` is the first one, and how many."""
+        """Return the variables of an agent; `ports` is the first port and the count."""
         return {
             **build_tree_variables(self.root, self.folder, ports),
             "INTERLOCK_BRANCH": self.branch.removeprefix("refs/heads/"),
@@ -206,7 +208,7 @@ class TaskTree:
         }
 
     def check_violations(self, expected_tip: str = "", base: str = "") -> list[Violation]:
-        """What the agent did to git that it may not do. Afterwards it is put right."""
+        """Return what the agent did to git against the rules, after repairing it."""
         with self._turn:
             self.workspace.restore_settings()
             found = repair_tree(self.root, self.admin, self.workspace.home / ASIDE)
@@ -229,7 +231,7 @@ class TaskTree:
             return found + watch.check(expected_tip or self.tip, base or self.base)
 
     def snapshot(self, message: str, *, largest: int = LARGEST) -> Snapshot:
-        """Record the files as they are, on top of what the agent committed itself."""
+        """Record the files as they are, on top of the agent's own commits."""
         with self._turn:
             left = self.tip
             violations = self.check_violations()
@@ -251,7 +253,7 @@ class TaskTree:
             return Snapshot(commit, commit != left, tuple(violations))
 
     def restore(self, sha: str) -> None:
-        """Exactly that state: what was not recorded is removed, what git ignores stays."""
+        """Restore a state exactly: unrecorded files are removed, ignored ones stay."""
         with self._turn:
             if not self.workspace.git.is_true("cat-file", "-e", f"{sha}^{{commit}}"):
                 raise SourceError(
@@ -265,7 +267,7 @@ class TaskTree:
             self.check_out(sha)
 
     def is_unchanged(self, sha: str) -> bool:
-        """Whether the tree is in that state, and nothing was done to it since."""
+        """Return True if the tree is in that state and unchanged."""
         with self._turn:
             head = self.admin / "HEAD"
             try:
@@ -282,43 +284,43 @@ class TaskTree:
             if not sound or tip != sha:
                 return False
             remove_tree(self.index.with_name(f"{self.index.name}.lock"))
-            # One command for what the index, the files and new files have to say.
+            # One command compares index, files and new files.
             words = ("status", "--porcelain", "-z", "--untracked-files=all", "--no-renames")
             ran = self.git.run(*words, "--ignore-submodules=dirty")
             return ran.is_ok and not ran.stdout
 
     def diff(self, base: str, sha: str, most: int = MOST_PATCH) -> Diff:
-        """What changed from one commit to another."""
+        """Return what changed from one commit to another."""
         return read_diff(self.workspace.git, base, sha, most)
 
     def set_base(self, base: str) -> None:
-        """From now on the task's change is counted from that commit."""
+        """Count the task's change from that commit from now on."""
         self._write_record(msgspec.structs.replace(self.record, base=base))
 
     def set_dispatch(self, dispatch_id: int) -> None:
-        """The agent of that dispatch works here from now on."""
+        """Record the dispatch whose agent works here from now on."""
         self._write_record(msgspec.structs.replace(self.record, dispatch_id=dispatch_id))
 
     def has_changed(self, path: str) -> bool:
-        """Whether a file differs from the task's base now, recorded or not."""
+        """Return True if a file differs from the task's base now, recorded or not."""
         words = ("-c", "diff.autoRefreshIndex=false", "diff", "--name-only", "-z", self.base)
         new = ("ls-files", "--others", "--exclude-standard", "-z")
         return any(self.git.run(*each, "--", path).stdout for each in (words, new))
 
     def read_old_text(self, path: str) -> str:
-        """A file as it was at the task's base; empty if it is no text."""
+        """Return a file's text at the task's base, or ""."""
         ran = self.workspace.git.run(
             "cat-file", "blob", f"{self.base}:{path}", max_output=_MOST_TEXT
         )
         return ran.stdout.decode(errors="replace") if ran.is_ok else ""
 
     def move_to(self, commit: str) -> None:
-        """The branch leads to that commit, and git never throws it away."""
+        """Move the branch to a commit, and keep that commit for good."""
         kept = kept_ref(self.workspace.slug, commit)
         self.workspace.ledger.move(self.workspace.git, {self.branch: commit, kept: commit})
 
     def check_out(self, commit: str) -> list[str]:
-        """The files of that commit, and no others but ignored ones. Notes on submodules."""
+        """Check out the files of a commit, keeping ignored ones; return notes on submodules."""
         check_out_commit(self.git, self.index, self.root, commit)
         self.folder.mkdir(parents=True, exist_ok=True)
         notes = fill_submodules(self.git, self.workspace.source)
@@ -326,7 +328,7 @@ class TaskTree:
         return notes
 
     def close(self, *, force: bool = False) -> None:
-        """Take the folder away; branch and snapshots stay. Unrecorded work goes only by force."""
+        """Remove the folder, keeping branch and snapshots; unrecorded work only with `force`."""
         with self._turn:
             if not force and self.record.is_ready and self.root.exists() and self.is_dirty():
                 raise StateError(f"{self.root} has work that is not recorded; snapshot it first")
@@ -335,11 +337,11 @@ class TaskTree:
                 remove_tree(place)
 
     def is_dirty(self) -> bool:
-        """Whether there are files that no snapshot has."""
+        """Return True if some files are in no snapshot."""
         return self.record.is_ready and self.record.is_open and not self.is_unchanged(self.tip)
 
     def _create(self) -> None:
-        """Make it, or make it again from where its branch was left."""
+        """Make the tree, or make it again from where its branch was left."""
         self._write_record(msgspec.structs.replace(self.record, is_ready=False, is_open=True))
         self.restore(self.tip)
         self._write_record(msgspec.structs.replace(self.record, is_ready=True))
@@ -350,7 +352,7 @@ class TaskTree:
         self.record = record
 
     def share_index(self) -> None:
-        """The agent's git sees the tree as we do."""
+        """Show the agent's git the tree as our index has it."""
         remove_tree(self.admin / "index.lock")
         save_file(self.admin / "index", self.index.read_bytes())
 
@@ -362,4 +364,4 @@ def _read_record(workspace: "DeliveryWorkspace", name: str) -> TreeRecord | None
     except FileNotFoundError:
         return None
     except (OSError, msgspec.MsgspecError) as error:
-        raise SourceError(f"{file} cannot be read ({error}); bring it back from a copy") from None
+        raise SourceError(f"{file} cannot be read ({error}); restore it from a copy") from None

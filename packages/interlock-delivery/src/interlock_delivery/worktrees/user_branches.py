@@ -1,8 +1,8 @@
-"""The user's own branches: where they were when the run began, and whether anything moved them.
+"""Detect moves of the user's own branches since the run began.
 
-An agent that leaves its worktree can move them; so can the user, who works on meanwhile. Which of
-the two it was cannot be seen from here, so a human is asked, once for each move, by one task. What
-the human has answered is accepted. A branch that was brought to merged work of ours is no incident.
+An agent that leaves its worktree can move them, and so can the user, who works on meanwhile. Since
+the two look the same from here, one task asks a human, once per move, and the answer is accepted. A
+branch that only took our merged work is fine.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -22,7 +22,7 @@ _HEADS = "refs/heads/"
 
 
 class MovedBranch(msgspec.Struct, frozen=True):
-    """A branch of the user's that is not where it was; `now` is empty if it was deleted."""
+    """A branch of the user's that moved; `now` is "" if it was deleted."""
 
     ref: str
     was: str
@@ -30,7 +30,7 @@ class MovedBranch(msgspec.Struct, frozen=True):
 
 
 def find_moved_branches(workspace: "DeliveryWorkspace") -> list[MovedBranch]:
-    """The moves that nobody has accepted yet."""
+    """Return the moves that nobody has accepted yet."""
     source, accepted = workspace.source, workspace.ledger.accepted
     there = read_refs(workspace.open_git(Path(source.shared), safe=source.safe))
     found = []
@@ -45,7 +45,7 @@ def find_moved_branches(workspace: "DeliveryWorkspace") -> list[MovedBranch]:
 
 
 def _is_merged(workspace: "DeliveryWorkspace", commit: str) -> bool:
-    """Whether the user has only taken what was merged and published."""
+    """Return True if the user only took what was merged and published."""
     tip = workspace.ledger.refs[merge_ref(workspace.slug)]
     known = commit != GONE and workspace.git.is_true("cat-file", "-e", f"{commit}^{{commit}}")
     return (
@@ -58,7 +58,7 @@ def _is_merged(workspace: "DeliveryWorkspace", commit: str) -> bool:
 def claim_moves(
     workspace: "DeliveryWorkspace", case_id: str, is_open: Callable[[str], bool]
 ) -> list[MovedBranch]:
-    """The moves that this task asks a human about: those that no other open task asks about."""
+    """Return the moves that this task asks a human about, which no other open task does."""
     with workspace.ledger.hold():
         found = []
         for move in find_moved_branches(workspace):
@@ -70,12 +70,12 @@ def claim_moves(
 
 
 def accept_moves(workspace: "DeliveryWorkspace", moves: Iterable[Mapping[str, Any]]) -> None:
-    """A human was asked about these moves and answered."""
+    """Record that a human was asked about these moves and answered."""
     workspace.ledger.accept({str(move["ref"]): str(move["now"]) for move in moves})
 
 
 def describe_moves(workspace: "DeliveryWorkspace", moves: Iterable[MovedBranch]) -> str:
-    """What happened, and the command that puts each branch back."""
+    """Describe each move, with the command that undoes it."""
     lines = []
     for move in moves:
         name = move.ref.removeprefix(_HEADS)
@@ -84,7 +84,7 @@ def describe_moves(workspace: "DeliveryWorkspace", moves: Iterable[MovedBranch])
         back = f"{git} update-ref {move.ref} {move.was} {move.now}".rstrip()
         lines.append(
             f"Your branch {name} {what} while agents were at work; it was at {move.was[:12]}. If "
-            f"that was not you, an agent left its worktree. This puts the branch back and touches "
+            f"that was not you, an agent left its worktree. This restores the branch and touches "
             f"no file:\n{back}"
         )
     return "\n\n".join(lines)

@@ -1,8 +1,8 @@
-"""The workspace of one run: a folder with our clone, task trees, merge branch and ledger.
+"""Manage a run's workspace: a folder with our clone, task trees, merge branch and ledger.
 
-Creates it, opens it again after a crash at any point, and removes it. One process at a time. Only
-what the manifest names is removed, and nothing that would be lost by it: unrecorded work, unmerged
-tasks and an unpublished branch stay unless forced. The user's repository is never touched.
+Creates it, opens it again after a crash at any point, and removes it. One process uses it at a
+time. Only what the manifest names is removed; unrecorded work, unmerged tasks and an unpublished
+branch stay unless forced. The user's repository is never touched.
 """
 
 import os
@@ -39,7 +39,7 @@ MANIFEST = "workspace.json"
 LOCK = "lock"
 _FORM = 1
 _PATIENCE = 2.0
-"""Seconds for a git that outlived its run and still holds the lock."""
+"""The seconds to wait for a git that outlived its run and still holds the lock."""
 _OURS = frozenset({LOCK, ".gitignore", MANIFEST, f".{MANIFEST}.new"})
 
 _SPECIAL, _ESCAPED = re.compile(r"([*?\[\\ #!])"), r"\\\1"
@@ -50,7 +50,7 @@ def read_wall_clock() -> int:
 
 
 class WorkspaceManifest(msgspec.Struct, frozen=True, kw_only=True):
-    """What this folder is, kept beside what was made. Without it nothing here is touched."""
+    """The description of a workspace; a folder without one is never touched."""
 
     interlock_workspace: int
     slug: str
@@ -60,7 +60,7 @@ class WorkspaceManifest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DeliveryWorkspace:
-    """An open workspace. Close it, or leave its `with`, and another process may open it."""
+    """An open workspace, locked against other processes until it is closed."""
 
     def __init__(
         self, home: Path, manifest: WorkspaceManifest, lock: int, clock: Clock, on_step: OnStep
@@ -87,7 +87,7 @@ class DeliveryWorkspace:
         clock: Clock = read_wall_clock,
         on_step: OnStep = ignore_step,
     ) -> "DeliveryWorkspace":
-        """Make it, or open what is there. The base of the first time stays."""
+        """Create a workspace, or open the existing one, whose base stays."""
         check_slug(slug)
         seen = _has_workspace(home)
         lock = lock_workspace(home)
@@ -121,7 +121,7 @@ class DeliveryWorkspace:
     def open(
         cls, home: Path, *, clock: Clock = read_wall_clock, on_step: OnStep = ignore_step
     ) -> "DeliveryWorkspace":
-        """Open what was founded before."""
+        """Open an existing workspace."""
         manifest = read_manifest(home)
         if manifest is None:
             raise SourceError(f"{home} is not a workspace of Interlock; name the folder of one")
@@ -136,7 +136,7 @@ class DeliveryWorkspace:
 
     @property
     def source(self) -> SourceRepo:
-        """The user's repository as it was found."""
+        """Return the user's repository as it was found."""
         return self.manifest.found
 
     @property
@@ -152,11 +152,11 @@ class DeliveryWorkspace:
         return MergeBranch(self)
 
     def open_tree(self, task_id: str) -> TaskTree:
-        """The tree of that task; made from the tip of the merge branch if there is none."""
+        """Return a task's tree, new from the merge branch's tip if there is none."""
         return TaskTree.enter(self, task_id)
 
     def list_trees(self) -> list[TaskTree]:
-        """All trees there are, by the names of their folders."""
+        """Return all trees, ordered by folder name."""
         return TaskTree.list_trees(self)
 
     def open_git(
@@ -166,7 +166,7 @@ class DeliveryWorkspace:
         index: Path | None = None,
         safe: tuple[str, ...] = (),
     ) -> Git:
-        """git on that directory; with a tree it is one of ours, which shares our clone."""
+        """Return git on a directory; with a tree it shares our clone."""
         shared = self.repo if tree is not None else None
         return Git(
             git_dir,
@@ -180,7 +180,7 @@ class DeliveryWorkspace:
         )
 
     def read_origin_refs(self) -> dict[str, str]:
-        """The refs of the user's repository, as they were found."""
+        """Return the refs of the user's repository as they were found."""
         file = self.home / ORIGIN
         try:
             return msgspec.json.decode(file.read_bytes(), type=dict[str, str])
@@ -188,7 +188,7 @@ class DeliveryWorkspace:
             raise _build_damage_error(file, error) from None
 
     def restore_settings(self) -> None:
-        """Put the clone's settings back: they count for all trees, and any agent can write."""
+        """Restore the clone's settings, which all trees share and any agent can write."""
         with self.ledger.hold():
             for kept, file in ((CONFIG, "config"), (EXCLUDE, "info/exclude")):
                 _restore_file(self.home / kept, self.repo / file)
@@ -196,7 +196,7 @@ class DeliveryWorkspace:
                 remove_tree(self.repo / name)
 
     def exclude(self, paths: Iterable[str]) -> None:
-        """These paths of every tree are nobody's work: they never become part of a snapshot."""
+        """Exclude paths from the snapshots of every tree."""
         with self.ledger.hold():
             file = self.home / EXCLUDE
             known = file.read_text(encoding="utf-8", errors="surrogateescape").split("\n")
@@ -232,7 +232,7 @@ class DeliveryWorkspace:
 
 
 def read_manifest(home: Path) -> WorkspaceManifest | None:
-    """What the folder says it is; nothing if it is not ours. A damaged manifest is an error."""
+    """Return a folder's manifest, or None; raise SourceError if it is damaged."""
     file = home / MANIFEST
     if not exists(file):
         return None
@@ -240,7 +240,7 @@ def read_manifest(home: Path) -> WorkspaceManifest | None:
         manifest = msgspec.json.decode(file.read_bytes(), type=WorkspaceManifest)
     except (OSError, msgspec.MsgspecError) as error:
         raise SourceError(
-            f"{file} cannot be read ({error}); use another folder, or look what this one is"
+            f"{file} cannot be read ({error}); use another folder, or inspect this one"
         ) from None
     if manifest.interlock_workspace != _FORM:
         raise SourceError(f"{file} was written by another version of Interlock; use that one")
@@ -248,7 +248,7 @@ def read_manifest(home: Path) -> WorkspaceManifest | None:
 
 
 def _build_damage_error(file: Path, error: Exception) -> SourceError:
-    return SourceError(f"{file} cannot be read ({error}); bring it back from a copy")
+    return SourceError(f"{file} cannot be read ({error}); restore it from a copy")
 
 
 def _restore_file(kept: Path, file: Path) -> None:
@@ -263,7 +263,7 @@ def _restore_file(kept: Path, file: Path) -> None:
 
 
 def _has_workspace(home: Path) -> bool:
-    """Whether something is there already. SourceError if that is not ours."""
+    """Return True if the folder is a workspace; raise SourceError if it is anything else."""
     if exists(home / MANIFEST):
         return True
     if not exists(home):
@@ -283,7 +283,7 @@ def _has_workspace(home: Path) -> bool:
 
 
 def lock_workspace(home: Path) -> int:
-    """The lock on the folder; it dies with its process."""
+    """Lock the folder until the process ends."""
     try:
         home.mkdir(parents=True, exist_ok=True)
         taken = take_lock(home / LOCK, f"{os.getpid()}\n".encode(), wait=_PATIENCE)
@@ -297,15 +297,15 @@ def lock_workspace(home: Path) -> int:
 
 
 def _check_same_run(manifest: WorkspaceManifest, source: Path, slug: str, base: str) -> None:
-    """What is asked for is what was founded here."""
+    """Raise SourceError unless the workspace was made for the same slug, source and base."""
     found = manifest.found
     if manifest.slug != slug:
-        raise SourceError(f"this workspace is that of {manifest.slug!r}; name another folder")
+        raise SourceError(f"this workspace belongs to {manifest.slug!r}; name another folder")
     if source.resolve() != Path(found.folder):
-        raise SourceError(f"this workspace is that of {found.folder}; name another folder")
+        raise SourceError(f"this workspace belongs to {found.folder}; name another folder")
     if base != manifest.asked and inspect_repository(source, base).base != found.base:
         raise SourceError(
-            f"this run began at {found.base[:12]}, which is not {base!r}; leave the base out, or "
+            f"this run began at {found.base[:12]}, which is not {base!r}; omit --base, or "
             "start a new run"
         )
 
@@ -313,11 +313,11 @@ def _check_same_run(manifest: WorkspaceManifest, source: Path, slug: str, base: 
 _LOOSE = (TREES, INDEXES, ASIDE, MAKING)
 _REST = (CLONE, TASKS, EMPTY, LEDGER, ORIGIN, CONFIG, EXCLUDE)
 _LAST = (".gitignore", MANIFEST, LOCK)
-"""In this order: while the manifest is there, the folder can be cleaned again."""
+"""Removed last: while the manifest exists, the folder can be cleaned again."""
 
 
 class Removal(msgspec.Struct, frozen=True):
-    """One thing of ours. Kept if there is a reason."""
+    """Something of ours that is removed, or kept if there is a reason."""
 
     path: str
     reason: str = ""
@@ -330,8 +330,10 @@ class Removal(msgspec.Struct, frozen=True):
 def clean_workspace(
     home: Path, *, dry_run: bool = True, force: bool = False, also: tuple[str, ...] = ()
 ) -> list[Removal]:
-    """What is removed, or would be, and what is kept and why; `also` are names of folders that
-    whoever works here has put beside ours."""
+    """Remove a workspace, or list what would go; return what is kept and why.
+
+    `also` names folders that were put beside ours.
+    """
     if not is_folder(home) or read_manifest(home) is None:
         raise SourceError(f"{home} is not a workspace of Interlock, so nothing is removed there")
     if force or not is_folder(home / CLONE):
@@ -358,7 +360,7 @@ def _find_losses(workspace: DeliveryWorkspace) -> list[Removal]:
     found = [loss for tree in workspace.list_trees() if (loss := _find_loss(workspace, tree))]
     tip = workspace.merge_branch.tip
     if tip != workspace.base and tip not in workspace.ledger.published:
-        reason = "the merge branch has work that is not published; publish it, or use force"
+        reason = "the merge branch has work that is not published; publish it, or use --force"
         found.append(Removal(str(workspace.repo), reason))
     elif found:
         found.append(Removal(str(workspace.repo), "work that is kept is recorded in it"))
@@ -369,16 +371,16 @@ def _find_loss(workspace: DeliveryWorkspace, tree: TaskTree) -> Removal | None:
     where = str(tree.root)
     try:
         if tree.is_dirty():
-            return Removal(where, "it has work that is not recorded; snapshot it, or use force")
+            return Removal(where, "it has work that is not recorded; snapshot it, or use --force")
     except (SourceError, StateError) as error:
-        return Removal(where, f"it cannot be read ({error}); look at it, or use force")
+        return Removal(where, f"it cannot be read ({error}); inspect it, or use --force")
     if tree.tip not in (tree.base, *_list_merged(workspace)):
-        return Removal(where, "its work is recorded but not merged; merge it, or use force")
+        return Removal(where, "its work is recorded but not merged; merge it, or use --force")
     return None
 
 
 def _list_merged(workspace: DeliveryWorkspace) -> set[str]:
-    """The snapshots that the merge branch has, by its trailers."""
+    """Return the snapshots that the merge branch has, by its trailers."""
     words = (
         "log",
         "--format=%(trailers:key=Interlock-Change,valueonly)",

@@ -1,4 +1,4 @@
-"""The baseline: taken once, taken anew for other commands, gone on with after a crash."""
+"""Test that the baseline is taken once, again for other commands, and continued after a crash."""
 
 import asyncio
 import os
@@ -33,7 +33,7 @@ COMMIT = "a" * 40
 
 
 def counting(name: str, exit_code: int = 0, timeout: float = 60.0) -> Check:
-    """A check that leaves a line whenever it is run."""
+    """Return a check that leaves a line whenever it runs."""
     return Check(name, ("sh", "-c", "echo $0 >>runs", name), "", exit_code, timeout)
 
 
@@ -114,7 +114,7 @@ async def test_a_file_that_cannot_be_understood_is_taken_for_none(
 
 @pytest.mark.parametrize("commit", ["", "../x", "HEAD~1", "a" * 65, "ä", "a\0"])
 def test_a_commit_that_is_none_is_refused(commit: str, tmp_path: Path) -> None:
-    with pytest.raises(SourceError, match="is no commit"):
+    with pytest.raises(SourceError, match="not a commit"):
         read_baseline(tmp_path, commit)
 
 

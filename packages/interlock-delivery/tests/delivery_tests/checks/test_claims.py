@@ -1,4 +1,4 @@
-"""An agent's matrix in all its layouts, read by the real parser, against our results."""
+"""Test an agent's table of results in all its layouts, read by the real parser."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The whole way: a baseline, a developer's change, our own checks, the verdict, the claims."""
+"""Test the whole way: a baseline, a developer's change, our own checks, the verdict, the claims."""
 
 import sys
 from collections.abc import Callable

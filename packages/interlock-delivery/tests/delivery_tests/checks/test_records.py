@@ -1,4 +1,4 @@
-"""Checks and environments as a matrix, and what is refused at its door."""
+"""Test the matrix of checks and environments, and what it refuses."""
 
 from math import inf, nan
 

@@ -1,4 +1,4 @@
-"""Checks as real processes, rogues among them, and what is kept of their output."""
+"""Test checks as real processes, misbehaving ones among them, and their kept output."""
 
 import asyncio
 import os

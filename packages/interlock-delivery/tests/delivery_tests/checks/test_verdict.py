@@ -1,4 +1,4 @@
-"""How results and a baseline become a verdict: a table, and laws."""
+"""Test how results and a baseline become a verdict, by a table and laws."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""plan check and plan show as a user types them: findings, exit codes, whole output."""
+"""Test plan check and plan show as a user types them: findings, exit codes, whole output."""
 
 import os
 from pathlib import Path
@@ -67,7 +67,7 @@ def golden(world: World) -> World:
 
 def test_a_fit_plan(golden: World) -> None:
     result = golden.say("plan", "check", "plan.md")
-    assert result == CliResult(0, "4 tasks, nothing to find fault with\n", "")
+    assert result == CliResult(0, "4 tasks, no findings\n", "")
     assert golden.say("plan", "check", "plan.md", "--json").json == {
         "file": "plan.md",
         "title": "A lending desk for the library",

@@ -1,4 +1,4 @@
-"""What makes a plan unfit, which criteria can be tested, and whether a developer can start."""
+"""Test findings about plans, testable criteria, and readiness of tasks."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Commands made into words: what runs as it stands, and what only a shell could do."""
+"""Test splitting commands into words, and refusing what only a shell can do."""
 
 from contextlib import suppress
 

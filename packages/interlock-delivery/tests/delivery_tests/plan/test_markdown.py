@@ -1,4 +1,4 @@
-"""Plans as people write them, and the law that any text at all is read as a plan."""
+"""Test plans as people write them, and the law that any text is read as a plan."""
 
 import string
 from pathlib import Path
@@ -46,7 +46,7 @@ def one(body: str, head: str = "#### Task 1: One") -> Task:
 
 
 def without_lines(plan: Plan) -> object:
-    """The plan without the numbers of its lines, which blank lines and comments move."""
+    """Return the plan without line numbers, which blank lines and comments change."""
     facts = msgspec.to_builtins(plan)
     for each in (*facts["phases"], *facts["tasks"], *facts["checks"], *facts["environments"]):
         del each["line"]

@@ -1,4 +1,4 @@
-"""What waits for what, compared with the slow and obvious ways to find it."""
+"""Test the graph of tasks against slow and obvious algorithms."""
 
 from itertools import pairwise
 
@@ -18,7 +18,7 @@ from interlock_delivery.plan.plan import (
 
 
 def plan(**waits: str) -> Plan:
-    """plan(a="", b="a c"): b waits for a and c."""
+    """Build a plan: in plan(a="", b="a c"), b waits for a and c."""
     return Plan(tasks=tuple(Task(name, blocked_by=tuple(on.split())) for name, on in waits.items()))
 
 

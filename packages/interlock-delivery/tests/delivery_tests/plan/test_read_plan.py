@@ -1,4 +1,4 @@
-"""The file of a plan: what is no text or too much of it, and texts that are slow to read."""
+"""Test plan files that are not text or too large, and texts that are slow to read."""
 
 import os
 from pathlib import Path
@@ -82,7 +82,7 @@ def test_no_file(tmp_path: Path) -> None:
     ],
 )
 def test_a_lot_of_anything_is_read_in_one_go(tmp_path: Path, piece: str) -> None:
-    """Anything that grows faster than its text would not come back from this."""
+    """Test that no part of the reader is slower than linear."""
     heads = [
         "# P\n## Verification Commands\n|Check|Command|\n|-|-|\n",
         "# Task 1: A\n**Criteria**: ",

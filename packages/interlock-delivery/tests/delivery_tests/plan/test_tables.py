@@ -1,4 +1,4 @@
-"""The tables of a plan: any order of columns, bars in commands, lists, and bad rows."""
+"""Test the tables of a plan: any order of columns, bars in commands, lists, and bad rows."""
 
 import msgspec
 import pytest

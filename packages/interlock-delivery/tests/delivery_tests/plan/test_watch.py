@@ -1,4 +1,4 @@
-"""The plan is edited while its run is worked on: what joins, what is read anew, what is told."""
+"""Test editing the plan during its run: what is added, read again and reported."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ OLD = "Add a function called"
 
 
 class Editor:
-    """A developer during whose first piece of work the plan's file is written anew."""
+    """A developer during whose first task the plan's file is rewritten."""
 
     def __init__(self, delivery: DeliveryWorld, text: str) -> None:
         self.world = delivery
@@ -66,7 +66,7 @@ def test_what_is_taken_out_is_still_finished_and_that_is_told(tmp_path: Path) ->
 
 
 def test_between_two_sittings_too(tmp_path: Path) -> None:
-    """Taken out, added and changed while nobody worked on it."""
+    """Test tasks that were removed, added and changed while nobody worked on the run."""
     delivery = DeliveryWorld(
         tmp_path, plan(task("sub"), task("dif", after="sub"), task("mod", after="sub"))
     )

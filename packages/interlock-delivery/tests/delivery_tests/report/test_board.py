@@ -1,4 +1,4 @@
-"""The board: where tasks stand, as words, bounded, with what is known of each."""
+"""Test the board: the state of each task, bounded."""
 
 import pytest
 from hypothesis import given
@@ -11,15 +11,15 @@ from interlock.journal.history import CaseSummary
 from interlock.journal.journal import State
 from interlock_delivery.report.board import (
     MOST_ROWS,
-    BoardQuestion,
     LastSign,
-    Outcome,
     assess_tasks,
     build_board,
+    build_records,
     delivery_outcome,
     name_agent,
     read_last_sign,
 )
+from interlock_delivery.report.records import Outcome
 
 
 def summary(
@@ -46,15 +46,14 @@ STANDS = [
 
 
 def test_rows_are_what_is_at_work_and_what_waits() -> None:
-    found = build_board(
-        3,
+    records = build_records(
         STANDS,
         titles={"c": "The c"},
         agents={"developer": "claude", "": "codex"},
         costs={"c": (1200, 0.25)},
         signs={7: LastSign(12.0, "working")},
-        spent=Spent(dispatches=4),
     )
+    found = build_board(3, records, "RUNNING", spent=Spent(dispatches=4))
     assert (found.run_id, found.outcome, found.spent.dispatches) == (3, "RUNNING", 4)
     assert found.counts == {
         "at work": 1,
@@ -69,18 +68,13 @@ def test_rows_are_what_is_at_work_and_what_waits() -> None:
     row = found.rows[0]
     assert (row.title, row.agent, row.since, row.sign) == ("The c", "claude", 10.0, 12.0)
     assert (row.tokens, row.money, row.standing) == (1200, 0.25, "working")
-    assert found.questions == (BoardQuestion(9, "b"),)
+    assert [(each.question_id, each.task_id) for each in found.questions] == [(9, "b")]
     assert found.rows[2].why == "comes after c"
-
-
-def test_a_hold_is_a_repair() -> None:
-    found = build_board(1, STANDS, titles={}, agents={}, costs={}, signs={}, holder="c")
-    assert (found.outcome, found.repairing) == ("REMEDIATING", "c")
 
 
 def test_many_rows_are_counted_not_kept() -> None:
     many = [summary(f"t{at}", "open", "", "PREPARE") for at in range(MOST_ROWS + 5)]
-    found = build_board(1, many, titles={}, agents={}, costs={}, signs={})
+    found = build_board(1, build_records(many, {}, {}, {}), "RUNNING")
     assert (len(found.rows), found.left_out) == (MOST_ROWS, 5)
 
 

@@ -1,4 +1,6 @@
-"""A run told from its journal: what was done, seen, claimed, refused and asked; and its board."""
+"""Test the report of a run from its journal: work, evidence, claims, refusals, questions; and the
+board.
+"""
 
 from pathlib import Path
 
@@ -40,7 +42,7 @@ def look(project: DeliveryWorld) -> Board:
 
 @pytest.fixture(scope="module")
 def done(tmp_path_factory: pytest.TempPathFactory) -> TaskReport:
-    """One task whose developer first babbles, then lies about a file, then is merged."""
+    """Run one task whose developer first babbles, then lies about a file, then is merged."""
     result: list[str] = []
 
     def babbles(ask: Ask, folder: Path) -> str:

@@ -1,4 +1,4 @@
-"""The Markdown of a delivery: inert, within a comment's room, and whole where it is small."""
+"""Test that the Markdown of a delivery is inert, bounded, and complete if it is small."""
 
 import pytest
 

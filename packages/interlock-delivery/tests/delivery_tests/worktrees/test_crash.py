@@ -1,4 +1,4 @@
-"""Killed at any step, a run is finished by the next process as if nothing had happened."""
+"""Test that the next process finishes a run that was killed at any step."""
 
 import json
 import os
@@ -14,7 +14,7 @@ from tests.world.places import PYTHONPATH
 
 
 def facts(folder: Path) -> list[str]:
-    """The user's repository afterwards, to the hash."""
+    """Return everything about the user's repository afterwards, down to the hashes."""
     words = [("for-each-ref",), ("status", "--porcelain"), ("log", "--format=%H", "interlock/plan")]
     return [
         subprocess.run(
@@ -25,7 +25,7 @@ def facts(folder: Path) -> list[str]:
 
 
 def test_killed_at_many_steps(tmp_path: Path) -> None:
-    """Each seventeenth step; all of them take minutes."""
+    """Test every seventeenth step, since all of them take minutes."""
     bench = Workbench(tmp_path)
     bench.source.write({".env": "x\n"})
     whole = tmp_path / "whole"

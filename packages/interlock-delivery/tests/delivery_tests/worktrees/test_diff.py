@@ -1,4 +1,4 @@
-"""Added lines are those that git adds, whatever they say."""
+"""Test that added lines are those that git adds, whatever they contain."""
 
 from pathlib import Path
 

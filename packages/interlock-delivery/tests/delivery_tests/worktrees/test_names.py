@@ -1,4 +1,4 @@
-"""Names of folders and branches: safe, and never shared."""
+"""Test that names of folders and branches are safe and never shared."""
 
 import re
 

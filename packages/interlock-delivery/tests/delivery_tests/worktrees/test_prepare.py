@@ -1,4 +1,4 @@
-"""A tree is ready for work, and what made it ready is nobody's change."""
+"""Test that preparing a tree leaves no change in it."""
 
 import json
 import sys
@@ -89,7 +89,7 @@ def test_what_the_command_leaves_is_nobodys_change(workspace: DeliveryWorkspace)
     done = prepare_tree(tree, setup=python(text))
     assert done.notes == (
         "the set-up command left a [b]*, which will not be recorded",
-        "the set-up command changed a.txt, b.txt, which is put back",
+        "the set-up command changed a.txt, b.txt; this is undone",
     )
     write(tree, {"ab": "not excluded\n"})
     assert tree.diff(workspace.base, tree.snapshot("Work").sha).paths == ("ab",)

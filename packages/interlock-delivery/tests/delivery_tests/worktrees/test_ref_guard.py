@@ -1,4 +1,4 @@
-"""The ledger after a crash, and what an agent may not do to git: seen, named and put right."""
+"""Test the ledger after a crash, and that an agent's damage to git is found, named and repaired."""
 
 import os
 from collections.abc import Callable
@@ -168,7 +168,7 @@ def deleted_own_branch(tree: TaskTree) -> None:
 
 
 def in_the_way(tree: TaskTree) -> None:
-    """A branch where the line and all tasks need a folder."""
+    """Make a branch where the merge branch and all tasks need a folder."""
     agent_git(tree, "checkout", "-q", "--detach")
     agent_git(tree, "update-ref", "-d", tree.branch)
     agent_git(tree, "update-ref", "refs/heads/interlock", "HEAD")

@@ -1,4 +1,4 @@
-"""What was declared against what was written."""
+"""Test comparing the changed files with the declared ones."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A task's tree: recorded whole, put back exactly, whatever an agent leaves behind."""
+"""Test that a task's tree is recorded completely and restored exactly, whatever an agent does."""
 
 import os
 from pathlib import Path

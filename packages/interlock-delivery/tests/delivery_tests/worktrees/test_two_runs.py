@@ -1,4 +1,4 @@
-"""Two runs on one repository at once: each keeps to itself."""
+"""Test that two runs on one repository do not affect each other."""
 
 import os
 import subprocess

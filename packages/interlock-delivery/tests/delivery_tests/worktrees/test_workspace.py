@@ -1,4 +1,4 @@
-"""Creating a workspace from every kind of repository, and cleaning without losing anything."""
+"""Test creating a workspace from every kind of repository, and cleaning it without losing work."""
 
 import json
 import os
@@ -74,7 +74,8 @@ def test_a_detached_head(bench: Workbench) -> None:
     bench.source.git("checkout", "-q", "--detach")
     bench.source.commit("Nowhere", {"a.txt": "nowhere\n"})
     workspace = bench.open_workspace()
-    assert workspace.notes == (f"HEAD is at no branch; the run starts from {workspace.base[:12]}",)
+    (note,) = workspace.notes
+    assert workspace.base[:12] in note
     assert (workspace.open_tree("one").root / "a.txt").read_text() == "nowhere\n"
 
 
@@ -226,9 +227,9 @@ def test_another_source_slug_or_damaged_manifest_is_refused(bench: Workbench) ->
     bench.open_workspace().close()
     other = GitRepo(bench.folder / "other")
     other.commit("Begin", {"a.txt": "a"})
-    with pytest.raises(SourceError, match="that of"):
+    with pytest.raises(SourceError, match="this workspace belongs to"):
         DeliveryWorkspace.create(other.folder, bench.home, "plan")
-    with pytest.raises(SourceError, match="that of 'plan'"):
+    with pytest.raises(SourceError, match="belongs to 'plan'"):
         bench.open_workspace(slug="another")
     manifest = bench.home / "workspace.json"
     facts = json.loads(manifest.read_text())
@@ -344,10 +345,10 @@ def test_what_would_be_lost_stays_with_its_reason(bench: Workbench) -> None:
         assert [(Path(row.path).name, row.reason) for row in found if row.is_kept] == [
             (
                 "repo.git",
-                "the merge branch has work that is not published; publish it, or use force",
+                "the merge branch has work that is not published; publish it, or use --force",
             ),
-            ("dirty", "it has work that is not recorded; snapshot it, or use force"),
-            ("recorded", "its work is recorded but not merged; merge it, or use force"),
+            ("dirty", "it has work that is not recorded; snapshot it, or use --force"),
+            ("recorded", "its work is recorded but not merged; merge it, or use --force"),
         ]
     names = sorted(path.name for path in (bench.home / "trees").iterdir())
     assert names == ["_line", "dirty", "recorded"]
@@ -359,7 +360,7 @@ def test_force_takes_all(bench: Workbench) -> None:
     with bench.open_workspace() as workspace:
         write(workspace.open_tree("one"), {"a.txt": "lost\n"})
     (bench.home / "ledger.json").write_text("damaged")
-    with pytest.raises(SourceError, match="clean this workspace with force"):
+    with pytest.raises(SourceError, match="clean this workspace"):
         clean_workspace(bench.home, dry_run=False)
     clean_workspace(bench.home, dry_run=False, force=True)
     assert not bench.home.exists()

@@ -54,6 +54,8 @@ def make_report(word: str = "complete", text: str = "", **more: Any) -> TaskRepo
         "step": "CHECK",
         "why": f"so it is{text}",
         "attempts": 2,
+        "checks": 2,
+        "passed": 1,
         "question": f"Which{text}?" * (word == "asks"),
         "question_id": 7 * (word == "asks"),
         "author": f"claude{text}",

@@ -1,1 +1,1 @@
-"""Approval by people on GitHub issues: comments and labels."""
+"""Let people approve on GitHub issues, by comments and labels."""

@@ -1,8 +1,8 @@
-"""Gates on GitHub: the question becomes an issue, a comment there becomes the answer.
+"""Ask people on GitHub: a question becomes an issue, and a comment there the answer.
 
-Decides when to poll. After a restart an issue is found again by the request's id alone. Each
-unclear comment gets one reply, and the question stays open; deadlines are the loop's business.
-`CheckpointedGate` records in the checkpoint that a review is open and until when an answer counts.
+This module decides when to poll. After a restart, an issue is found again by the request's id
+alone. Each unclear comment gets one reply, and the question stays open; the loop handles deadlines.
+`CheckpointedGate` records in the checkpoint that a review is open and when it expires.
 """
 
 import asyncio
@@ -38,7 +38,7 @@ _COMMANDS: Final = """\
 | `/revise` and what to change | do it again, with these notes |
 | `/discuss` and what about | pause and talk first |
 | `/halt` | stop the work |
-| `/defer` | put it off; it can be resumed |"""
+| `/defer` | postpone it; it can be resumed |"""
 _HOW_TO_ANSWER: Final = f"""\
 ### How to answer
 
@@ -82,12 +82,12 @@ POLL_S: Final = 30.0
 LONGEST_S: Final = 300.0
 """The longest pause after GitHub failed without saying how long to wait."""
 PATIENCE: Final = 20
-"""After so many polls without news the pause grows by one poll, up to ten."""
+"""The number of polls without news after which the pause grows by one poll, up to ten."""
 _LONGEST_TIMES: Final = 10
 
 
 class _Question:
-    """One ask, and its issue as far as it is known."""
+    """One dispatch with its issue."""
 
     def __init__(self, ask: Ask, request_id: str) -> None:
         self.ask = ask
@@ -97,14 +97,14 @@ class _Question:
         """A thread that changed and was not read yet."""
         self.failures = 0
         self.quiet_polls = 0
-        """How many polls there were since something changed."""
+        """The number of polls since something changed."""
         self.announced = False
         self.cancel: Callable[[], None] | None = None
         self.task: asyncio.Task[None] | None = None
 
 
 class IssueCarrier(Carrier):
-    """Asks over the issues of one repository."""
+    """Asks through the issues of one repository."""
 
     def __init__(
         self,
@@ -123,10 +123,9 @@ class IssueCarrier(Carrier):
         self._allowed = tuple(allowed)
         self._on_open = on_open
         self._warn = warn
-        """Gets the first failure of several in a row, so that nobody waits without knowing why."""
+        """Gets the first of several failures in a row, so that nobody waits without knowing why."""
         self._at_once = at_once
-        """Poll once before `send` returns: work that does not wait finds an answer that is there
-        already."""
+        """Poll once before `send` returns, to find an answer that is already there."""
         self._open: dict[int, _Question] = {}
         self._leaving: set[asyncio.Task[None]] = set()
 
@@ -153,11 +152,11 @@ class IssueCarrier(Carrier):
         self._issues.close()
 
     def request_id(self, dispatch_id: int) -> str:
-        """Dispatch ids are unique in a workspace, and several may share a repository."""
+        """Return an id that is unique among the workspaces that share a repository."""
         return f"{self._workspace}-{dispatch_id}"
 
     def _stop_polling(self, question: _Question) -> None:
-        """No further poll; one that is under way may finish, and its result is dropped."""
+        """Stop polling; a poll in progress may finish, and its result is dropped."""
         if question.cancel is not None:
             question.cancel()
             question.cancel = None
@@ -178,7 +177,7 @@ class IssueCarrier(Carrier):
         self._handle(question, reply, delay)
 
     def _poll(self, question: _Question) -> tuple[Reply | None, float]:
-        """The answer if there is one, and when to poll again if there is none."""
+        """Return the answer, or the time until the next poll."""
         try:
             reply = self._ask_github(question, self._clock.now())
         except GithubBusyError as error:
@@ -187,7 +186,7 @@ class IssueCarrier(Carrier):
             delay = doubled if error.wait_s is None else max(error.wait_s, POLL_S)
             if question.failures == 1:
                 what = "the question's issue is not read" if question.poll else "no issue is open"
-                self._warn(f"{error} So {what} yet; the next try is in {delay:g} s.")
+                self._warn(f"{error} So {what} yet; the next attempt is in {delay:g} s.")
             return None, delay
         except InterlockError as error:
             return Reply(question.ask.dispatch_id, failure=CRASH, reason=str(error)), 0.0
@@ -208,15 +207,15 @@ class IssueCarrier(Carrier):
         question.cancel = self._clock.call_at(at, lambda: self._start_poll(question))
 
     def _ask_github(self, question: _Question, now: float) -> Reply | None:
-        """Poll in a thread of its own: the answer, or None."""
+        """Poll in the current thread; return the answer, or None."""
         ask = question.ask
         if question.poll is None:
             title = " ".join(f"Review: {ask.case_id} - {ask.step}".split())[:200]
             body = format_body(ask, question.request_id)
             issue = self._issues.open(question.request_id, title, body, ask.at)
             question.poll = IssuePoll(self._issues, issue)
-        # After a failure a reply of ours may be there that was never acknowledged: without reading
-        # all comments first we would write it again.
+        # After a failure, GitHub may have a reply of ours that it never acknowledged. Read all
+        # comments first, so as not to write it again.
         all_of_it = question.failures > 0
         question.pending = question.poll.look(all_of_it=all_of_it) or question.pending
         question.quiet_polls += 1
@@ -258,7 +257,7 @@ REVIEW: Final = "REVIEW"
 
 
 class CheckpointedGate(CarrierWrapper):
-    """Wraps the carrier that asks people, and records each review in the checkpoint first."""
+    """Records each review in the checkpoint before the wrapped carrier asks people."""
 
     def __init__(
         self,

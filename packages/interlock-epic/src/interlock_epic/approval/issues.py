@@ -1,7 +1,7 @@
-"""Issues on GitHub that carry a request: opened once, polled cheaply, read as a thread.
+"""Open an issue for each request, poll it cheaply, and read it as a thread.
 
-A hidden marker in its body is how a request's issue is found again. `IssuePoll` follows one issue:
-each poll is one conditional request unless something changed.
+A hidden marker in its body identifies a request's issue. `IssuePoll` follows one issue: each poll
+is one conditional request unless something changed.
 """
 
 from typing import Any, Final
@@ -43,7 +43,7 @@ class GithubIssue(msgspec.Struct, frozen=True):
 
     number: int
     at: float
-    """When it was opened, by GitHub's clock."""
+    """The time when it was opened, by GitHub's clock."""
     author: str
     url: str = ""
 
@@ -65,7 +65,7 @@ class Issues:
         return self._rest.repo
 
     def find(self, request_id: str, since: float) -> GithubIssue | None:
-        """The issue that carries the request, if it was opened before; the oldest of several."""
+        """Return the oldest issue that carries the request, or None."""
         params: dict[str, str | int] = {"state": "all", "sort": "created", "direction": "desc"}
         own = self.people.own_login()
         if own:
@@ -83,7 +83,7 @@ class Issues:
         return found
 
     def open(self, request_id: str, title: str, body: str, since: float) -> GithubIssue:
-        """The request's issue: the one that is there, or else a new one."""
+        """Return the request's issue, opening it if there is none."""
         return self.find(request_id, since) or self._create(request_id, title, body)
 
     def _create(self, request_id: str, title: str, body: str) -> GithubIssue:
@@ -93,7 +93,7 @@ class Issues:
         return _read_issue(self._rest.post(f"{self._path}/issues", "new issues", fields))
 
     def _ensure_labels(self) -> None:
-        """Make the labels that help people find the issue. It is opened even if that fails."""
+        """Make the labels that help people find the issue; it is opened even if that fails."""
         for name in self._labels:
             try:
                 fields = {"name": name, "color": _COLOUR}
@@ -106,7 +106,7 @@ class Issues:
         self._rest.post(f"{self._path}/issues/{number}/comments", "comments", {"body": body})
 
     def comments(self, number: int, since: str, etag: str) -> GithubResponse:
-        """The first page of comments written or edited since then, if anything changed."""
+        """Return the first page of comments written or edited since a time, if anything changed."""
         params: dict[str, str | int] = {"per_page": 100}
         if since:
             params["since"] = since
@@ -120,7 +120,7 @@ class Issues:
         return self._rest.get(f"{self._path}/issues/{number}", f"issue {number}", etag=etag)
 
     def label_events(self, number: int) -> tuple[LabelEvent, ...]:
-        """Who set and removed the approving label, and when; empty where GitHub does not say."""
+        """Return who set and removed the approving label, and when, if GitHub says so."""
         path, what = f"{self._path}/issues/{number}/events", f"events of issue {number}"
         try:
             first = self._rest.get(path, what, {"per_page": 100})
@@ -133,7 +133,7 @@ class Issues:
 
 
 def format_request_marker(request_id: str) -> str:
-    """The hidden marker of a request's issue."""
+    """Return the hidden marker of a request's issue."""
     return f"<!-- interlock:request {request_id} -->"
 
 
@@ -145,7 +145,7 @@ def _has_approved_label(row: Any) -> bool:
 
 
 def _format_since(at: float) -> str:
-    """A time as GitHub's `since` takes it; empty if there is none."""
+    """Format a time for GitHub's `since`; "" if there is none."""
     return format_timestamp(at) if at > 0 else ""
 
 
@@ -168,7 +168,7 @@ def _read_label_event(row: dict[str, Any]) -> LabelEvent | None:
 
 
 STATE_EVERY: Final = 4
-"""Every so many polls fetch the issue's state and labels instead of its comments."""
+"""The interval of polls that fetch the issue's state and labels instead of its comments."""
 
 
 class IssuePoll:
@@ -182,14 +182,14 @@ class IssuePoll:
         self._labels: tuple[LabelEvent, ...] = ()
         self._closed = False
         self._changed = True
-        """Whether something was read that the caller has not seen yet."""
+        """True if something was read that the caller has not seen yet."""
         self._since = _format_since(issue.at)
         self._tail = ""
         """The last page, for a server that ignores `since`."""
         self._etags = {"comments": "", "state": ""}
 
     def look(self, *, all_of_it: bool = False) -> Thread | None:
-        """The thread if anything changed, else None."""
+        """Return the thread if anything changed, else None."""
         first = self._polls == 0
         asks_state = first or all_of_it or self._polls % STATE_EVERY == 0
         asks_comments = first or all_of_it or not asks_state

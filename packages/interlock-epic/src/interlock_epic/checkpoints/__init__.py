@@ -1,1 +1,1 @@
-"""Where an epic stands, kept in files that survive a crash."""
+"""Keep the state of an epic in files that survive a crash."""

@@ -1,7 +1,7 @@
-"""Where the state of an epic is stored: `.sage/state` in the project, and a copy in the git folder.
+"""Locate the state of an epic: `.sage/state` in the project, and a copy in the git folder.
 
-`git reset --hard` cannot touch what is not tracked, `git clean -fd` not what is excluded, and
-`git clean -fdx` not what is in the git directory. Links in place of our folders are refused.
+`git reset --hard` cannot touch untracked files, `git clean -fd` skips excluded ones, and `git clean
+-fdx` skips the git directory. Links in place of our folders are refused.
 """
 
 import stat
@@ -38,17 +38,17 @@ class StateFolder(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def folders(self) -> tuple[Path, ...]:
-        """Where checkpoints are, the one that people look at first."""
+        """Return the folders of checkpoints, the visible one first."""
         return (self.state, self.shadow) if self.shadow else (self.state,)
 
     @property
     def safest(self) -> Path:
-        """The folder that no reset and no clean can touch, if there is one."""
+        """Return the folder that no reset and no clean can touch, if there is one."""
         return self.shadow or self.state
 
 
 def find_state_folder(folder: Path) -> StateFolder:
-    """The project around a folder: the top of its work tree, or the folder itself."""
+    """Return the project around a folder: the top of its worktree, or the folder itself."""
     folder = folder.resolve()
     if not is_installed():
         return StateFolder(root=folder)
@@ -65,7 +65,7 @@ def find_state_folder(folder: Path) -> StateFolder:
 
 
 def check_folders(place: StateFolder) -> None:
-    """SourceError if a folder of ours is a link, or no folder."""
+    """Raise SourceError if one of our folders is a link or not a folder."""
     for path in _list_folders(place):
         try:
             mode = path.lstat().st_mode
@@ -79,7 +79,7 @@ def check_folders(place: StateFolder) -> None:
 
 
 def make_folders(place: StateFolder) -> None:
-    """Make the folders, for this user alone, and keep git clean away from them."""
+    """Make the folders, private to this user, and exclude them from git clean."""
     check_folders(place)
     for path in _list_folders(place):
         try:
@@ -97,7 +97,7 @@ def _list_folders(place: StateFolder) -> list[Path]:
 
 
 def _add_exclude(place: StateFolder) -> None:
-    """Add a line to the repository's own exclude file. If that fails, the shadow is enough."""
+    """Add a line to the repository's exclude file; if that fails, the shadow is enough."""
     if place.exclude is None:
         return
     before = read_file(place.exclude, _LARGEST_EXCLUDE)

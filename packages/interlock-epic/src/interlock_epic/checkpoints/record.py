@@ -1,8 +1,8 @@
-"""The checkpoint of an epic, version 2: one record with everything a fresh session needs.
+"""Define the checkpoint of an epic, version 2: everything a fresh session needs.
 
-Also the change that a session's stated position makes, and the file: JSON with a checksum, within
-limits, and never so that it could not be read back. Reading tells a damaged file from an invalid
-one and from one of a newer version.
+Also applies a session's stated position, and encodes the file: JSON with a checksum, within limits,
+and always readable again. Reading distinguishes damaged files, invalid ones, and those of a newer
+version.
 """
 
 import hashlib
@@ -35,7 +35,7 @@ class Epic(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Story(msgspec.Struct, frozen=True, kw_only=True):
-    """A story of the epic, as far as it was seen."""
+    """A story of the epic."""
 
     id: str
     file: str = ""
@@ -45,7 +45,7 @@ class Story(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Position(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the work stands: the fields of the signal."""
+    """The position of the work, as the signal states it."""
 
     story_id: str = ""
     phase: str = ""
@@ -53,18 +53,18 @@ class Position(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GitWork(msgspec.Struct, frozen=True, kw_only=True):
-    """How git stood when the checkpoint was written. An empty commit was not known."""
+    """The state of git when the checkpoint was written; "" for an unknown commit."""
 
     commit: str = ""
     branch: str = ""
     dirt: str = ""
-    """A digest of what was not committed; empty if everything was."""
+    """A digest of uncommitted changes; "" if there were none."""
     unborn: bool = False
-    """There was a repository without any commit."""
+    """True if the repository had no commit."""
 
 
 class NextAction(msgspec.Struct, frozen=True, kw_only=True):
-    """What the next session does first."""
+    """The first action of the next session."""
 
     type: ActionType = "continue"
     description: str = ""
@@ -72,7 +72,7 @@ class NextAction(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Hitl(msgspec.Struct, frozen=True, kw_only=True):
-    """A request to a human, and what came back."""
+    """A request to a human, and its answer."""
 
     request_id: str = ""
     type: str = "issue"
@@ -86,7 +86,7 @@ class Hitl(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EpicFailure(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that went wrong, for the next session to know."""
+    """A failure that the next session must know about."""
 
     at: str = ""
     story_id: str = ""
@@ -96,7 +96,7 @@ class EpicFailure(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Recovery(msgspec.Struct, frozen=True, kw_only=True):
-    """One entry of the recovery journal. A stash is identified by its commit."""
+    """One entry of the recovery journal; a stash is identified by its commit."""
 
     number: int
     at: str = ""
@@ -109,14 +109,16 @@ class Recovery(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Metrics(msgspec.Struct, frozen=True, kw_only=True):
-    """What the work has cost so far."""
+    """Counters of clears and recoveries."""
 
     clears_performed: int = 0
     recoveries_performed: int = 0
 
 
 class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything. `generation` rises with every write: of two sound files the higher is newer."""
+    """The whole checkpoint. `generation` rises with every write: the higher of two sound files is
+    newer.
+    """
 
     version: int = VERSION
     generation: int = 0
@@ -139,7 +141,7 @@ class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
         return next((story for story in self.stories if story.id == story_id), None)
 
     def with_story(self, story: Story) -> "Checkpoint":
-        """The story in its place, or at the end."""
+        """Return the checkpoint with a story replaced or added at the end."""
         known = [story if other.id == story.id else other for other in self.stories]
         stories = known if self.story(story.id) else [*known, story]
         return msgspec.structs.replace(self, stories=tuple(stories))
@@ -149,7 +151,7 @@ class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(self, failures=failures)
 
     def with_recovery(self, entry: Recovery) -> "Checkpoint":
-        """The entry in its place or at the end; an entry with a stash is never dropped."""
+        """Return the checkpoint with an entry replaced or added; entries with a stash stay."""
         others = [other for other in self.recoveries if other.number != entry.number]
         entries = sorted([*others, entry], key=lambda other: other.number)
         old, new = entries[:-_MOST_RECOVERIES], entries[-_MOST_RECOVERIES:]
@@ -172,7 +174,7 @@ class StatedPosition(msgspec.Struct, frozen=True, kw_only=True):
 def apply_position(
     before: Checkpoint | None, stated: StatedPosition, work: GitWork, at: str
 ) -> Checkpoint:
-    """The checkpoint after a session has stated its position; its context is cleared after that."""
+    """Return the checkpoint after a session stated its position; its context is cleared then."""
     checkpoint = before or Checkpoint(epic=Epic(id=stated.epic_id), created=at)
     epic = _mark_in_progress(checkpoint.epic)
     known = checkpoint.story(stated.story_id) or Story(id=stated.story_id, status=stated.status)
@@ -213,17 +215,17 @@ _COMMIT: Final = re.compile(r"(?:[0-9a-f]{7,64})?\Z")
 
 
 def check_epic_id(epic_id: str) -> str:
-    """The id, if it can be a file name; SourceError otherwise."""
+    """Return the id; raise SourceError if it cannot be a file name."""
     if not _EPIC_ID.match(epic_id) or epic_id.lower() in _RESERVED:
         raise SourceError(
-            f"{epic_id[:60]!r} is not an epic's id: use at most 100 letters, digits and . _ # -, "
+            f"{epic_id[:60]!r} is not an epic's id; use at most 100 letters, digits and . _ # -, "
             f"beginning with a letter or digit, and none of {', '.join(sorted(_RESERVED))}"
         )
     return epic_id
 
 
 def find_faults(checkpoint: Checkpoint) -> list[str]:
-    """What is wrong with the values of a checkpoint whose fields have the right types."""
+    """Return what is wrong with the values of a checkpoint whose types are right."""
     found = [] if _EPIC_ID.match(checkpoint.epic.id) else ["epic.id is not an id"]
     ids = [("position.story_id", checkpoint.position.story_id)]
     ids += [(f"stories[{at}].id", story.id) for at, story in enumerate(checkpoint.stories)]
@@ -253,7 +255,7 @@ def _find_negative_numbers(checkpoint: Checkpoint) -> list[str]:
 
 
 def encode_checkpoint(checkpoint: Checkpoint) -> bytes:
-    """The file: pretty JSON with its checksum. SourceError if it would not be read back."""
+    """Return the file, pretty JSON with a checksum; raise SourceError if it is unreadable."""
     body = msgspec.to_builtins(checkpoint)
     wrong = explain_unsound(body) or "; ".join(find_faults(checkpoint))
     if wrong:
@@ -270,13 +272,13 @@ def encode_checkpoint(checkpoint: Checkpoint) -> bytes:
 
 
 def compute_checksum(body: Mapping[str, Any]) -> str:
-    """SHA-256 over the content, whatever its layout and the order of its keys."""
+    """Return the SHA-256 of the content, independent of layout and key order."""
     text = json.dumps(body, sort_keys=True, separators=(",", ":"))
     return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
 
 
 def explain_unsound(value: Any) -> str:
-    """Why a JSON value cannot be stored as it is; empty if it can."""
+    """Return why a JSON value cannot be stored unchanged, or ""."""
     level, depth = [value], 0
     while level:
         for item in level:
@@ -301,7 +303,7 @@ def _explain_leaf(value: Any) -> str:
         if "\x00" in value:
             return f"{value[:40]!r} contains a NUL character"
         if not value.isascii() and any("\ud800" <= sign <= "\udfff" for sign in value):
-            return f"{value[:40]!r} contains half a character"
+            return f"{value[:40]!r} contains a lone surrogate"
     if isinstance(value, int) and value not in INT64:
         return "a number does not fit into 64 bits"
     if isinstance(value, float) and abs(value) == float("inf"):
@@ -321,7 +323,7 @@ class UnreadableCheckpoint(msgspec.Struct, frozen=True):
 
     @property
     def code(self) -> ErrorCode:
-        """The error code of the signals, which has one code for all unusable files."""
+        """Return the signals' error code, which is one for all unusable files."""
         return "NO_CHECKPOINT" if self.kind == "MISSING" else "CHECKPOINT_CORRUPT"
 
 
@@ -337,15 +339,13 @@ def read_checkpoint(raw: bytes) -> Checkpoint | UnreadableCheckpoint:
         return UnreadableCheckpoint("CORRUPT", wrong)
     body = dict(value)
     checksum, version = body.pop("checksum", None), value.get("version")
-    # A checksum must match, whatever the file then claims to be.
+    # The checksum comes first: a damaged file may claim any version.
     if checksum is not None and checksum != compute_checksum(body):
         return UnreadableCheckpoint("CORRUPT", "its checksum does not match its content")
     if not isinstance(version, int) or version < VERSION:
-        return UnreadableCheckpoint(
-            "INVALID", f"its form is unknown: no checkpoint of version {VERSION}"
-        )
+        return UnreadableCheckpoint("INVALID", f"it is not a checkpoint of version {VERSION}")
     if version > VERSION:
-        sentence = f"it has version {version}, and this Interlock knows {VERSION}: use a newer one"
+        sentence = f"it has version {version}, but this Interlock knows {VERSION}; use a newer one"
         return UnreadableCheckpoint("VERSION", sentence)
     if checksum is None:
         return UnreadableCheckpoint("CORRUPT", "it has no checksum")

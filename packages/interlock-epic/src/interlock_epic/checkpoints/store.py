@@ -1,9 +1,9 @@
-"""The checkpoints of a project on disk: one file per epic, and a pointer to the active one.
+"""Store the checkpoints of a project: one file per epic, and a pointer to the active one.
 
-Every write makes a new generation, in both folders, and keeps the one before. Reading picks the
-newest sound file of up to four, but never one that is older than what a newer Interlock wrote: that
-would undo its work. `hold_epic_lock` makes sure that one process at a time works on an epic; the
-lock file is in the git directory, so that all workspaces of a repository share it.
+Every write makes a new generation in both folders and keeps the one before. Reading picks the
+newest sound file of up to four, but never one older than a file of a newer Interlock, whose work
+would be undone. `hold_epic_lock` lets one process at a time work on an epic; its lock file lies in
+the git directory, which all workspaces of a repository share.
 """
 
 import os
@@ -40,7 +40,7 @@ _CLEAR: Final = "interlock epic checkpoint clear"
 
 
 class FoundCheckpoint(msgspec.Struct, frozen=True):
-    """One file, and its content."""
+    """One file and its content."""
 
     path: Path
     read: Checkpoint | UnreadableCheckpoint
@@ -59,13 +59,13 @@ class FoundCheckpoint(msgspec.Struct, frozen=True):
 
 
 class LoadedCheckpoint(msgspec.Struct, frozen=True):
-    """A checkpoint, where it was found, and notices about that."""
+    """A checkpoint with its path and notices about it."""
 
     checkpoint: Checkpoint
     path: Path
     notices: tuple[str, ...] = ()
     fell_back: bool = False
-    """The newest file is damaged, and this is the one before it."""
+    """True if the newest file is damaged, so that the one before it is used."""
     raw: bytes = b""
 
 
@@ -150,7 +150,7 @@ def _unread_sentence(found: FoundCheckpoint) -> str:
 _POINTER: Final = "active"
 _ARCHIVE: Final = "archive"
 _LOCK: Final = ".lock"
-"""One for all epics: they share the pointer."""
+"""One lock for all epics, since they share the pointer."""
 _SMALL: Final = 1_000
 _PATIENCE: Final = 20.0
 
@@ -172,9 +172,9 @@ class Checkpoints:
     def update(
         self, epic_id: str, change: Change, at: str, *, if_changed: bool = False
     ) -> LoadedCheckpoint:
-        """Read, change and write as one: nobody else writes in between. The change may refuse.
+        """Read, change and write in one step; `change` may refuse by raising.
 
-        With `if_changed`, a checkpoint that stays as it is gets no new generation.
+        With `if_changed`, an unchanged checkpoint gets no new generation.
         """
         check_epic_id(epic_id)
         with self._hold_write_lock(epic_id):
@@ -227,7 +227,7 @@ class Checkpoints:
                 ) from None
 
     def _check_plain_files(self, epic_id: str) -> None:
-        """Refuse links and folders in place of our files: they would lead a write astray."""
+        """Refuse links and folders in place of our files, which would redirect a write."""
         for folder in self.place.folders:
             files = (*_list_files(folder, epic_id), folder / _POINTER)
             odd = [path for path in files if exists(path) and not _is_plain(path, path.is_file())]
@@ -274,14 +274,14 @@ class Checkpoints:
 
 
 def _is_same(before: Checkpoint, after: Checkpoint) -> bool:
-    """Return whether two checkpoints differ in no more than their generation and times."""
+    """Return True if two checkpoints differ only in generation and times."""
     kept = {name: getattr(before, name) for name in ("generation", "created", "updated")}
     return msgspec.structs.replace(after, **kept) == before
 
 
 @contextmanager
 def _waiting_lock(path: Path) -> Iterator[None]:
-    """Wait for another process that writes these files."""
+    """Hold a lock, waiting for another process that writes these files."""
     with ExitStack() as held:
         try:
             held.enter_context(hold_lock(path, wait=_PATIENCE))
@@ -330,7 +330,7 @@ class LockedError(StateError):
 
 @contextmanager
 def hold_epic_lock(place: StateFolder, epic_id: str) -> Iterator[None]:
-    """Be the only process that works on the epic; LockedError names the one that does."""
+    """Lock the epic; raise LockedError with the process that holds it."""
     make_folders(place)
     path = place.safest / f".{epic_id}.run"
     with ExitStack() as held:

@@ -1,6 +1,6 @@
 """The verbs epic checkpoint show, write, clear and restore-stash.
 
-`write` is what an agent calls from inside its session, before it ends.
+An agent calls `write` from inside its session, before it ends.
 """
 
 import time
@@ -55,7 +55,7 @@ Number = Annotated[
 
 @checkpoint.command()
 def show(name: EpicArgument = None, epic_id: EpicId = None, json: Json = False) -> None:
-    """Show the checkpoint of an epic, and whether it is sound."""
+    """Show the checkpoint of an epic, or why it is not usable."""
     checkpoints = open_checkpoints()
     wanted = _choose_name(name, epic_id) or checkpoints.find_active()
     found = (
@@ -151,9 +151,9 @@ def clear(
     yes: Yes = False,
     json: Json = False,
 ) -> None:
-    """Put an epic's checkpoint aside. It is archived, or deleted with --delete --yes."""
+    """Archive an epic's checkpoint, or delete it with --delete --yes."""
     if delete and not yes:
-        raise UsageError("--delete loses the checkpoint for good: say --delete --yes, or archive")
+        raise UsageError("--delete loses the checkpoint for good; add --yes, or omit it to archive")
     checkpoints = open_checkpoints()
     wanted = _choose_name(name, epic_id) or checkpoints.find_active()
     found = checkpoints.read(wanted) if wanted else None
@@ -167,7 +167,7 @@ def clear(
     done = "deleted" if delete else "archived as"
     echo("\n".join(f"{done} {path}" for path in paths) or "there is no checkpoint to clear")
     for stash in stashes:
-        echo_note(f"interlock: work that was set aside is still there: git stash apply {stash}")
+        echo_note(f"interlock: stashed work is still there; git stash apply {stash} restores it")
 
 
 @checkpoint.command("restore-stash")
@@ -186,7 +186,7 @@ def restore_stash(number: Number = None, epic_id: EpicId = None, json: Json = Fa
 
 def _choose_name(argument: str | None, option: str | None) -> str | None:
     if argument and option and argument != option:
-        raise UsageError(f"{argument} and --epic {option} are two epics: name one")
+        raise UsageError(f"{argument} and --epic {option} are two epics; name one")
     return argument or option
 
 
@@ -215,7 +215,7 @@ def _show_checkpoint(found: Checkpoint) -> None:
         echo(f"  note {found.note}")
     for entry in found.recoveries:
         if entry.state == "stashed":
-            echo(f"  recovery {entry.number} set work aside: {entry.stash[:12]}")
+            echo(f"  recovery {entry.number} stashed work: {entry.stash[:12]}")
     echo_table(
         ("STORY", "STATUS", "COMMIT", ""),
         ((s.id, s.status, s.commit[:12], s.reason) for s in found.stories),

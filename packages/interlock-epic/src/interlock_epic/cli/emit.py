@@ -1,4 +1,4 @@
-"""The verb emit: say a line signal, from inside a session or from a script."""
+"""The verb emit: send a line signal from inside a session or from a script."""
 
 import difflib
 from typing import Annotated
@@ -40,7 +40,7 @@ def _format_line(kind: str, payload: str | None) -> str:
     if plain not in types:
         near = difflib.get_close_matches(plain.upper().replace("-", "_"), types, 1, 0.75)
         known = f"did you mean {near[0]}?" if near else f"use one of {', '.join(types)}"
-        raise SourceError(f"{kind!r} is no signal type; {known}")
+        raise SourceError(f"{kind!r} is not a signal type; {known}")
     try:
         return format_line(kind, payload)
     except ValueError as error:

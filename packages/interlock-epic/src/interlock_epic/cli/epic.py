@@ -48,7 +48,7 @@ epic.add_typer(story, name="story")
 
 
 class HumanChannel(StrEnum):
-    """Where humans are asked."""
+    """The place where humans are asked."""
 
     INBOX = "inbox"
     GITHUB = "github"
@@ -65,8 +65,7 @@ SessionAgent = Annotated[
     typer.Option(
         "--agent",
         metavar="AGENT",
-        help="The agent: exec:COMMAND, claude, codex or another in `interlock agents`; or worker, "
-        "for workers on other hosts.",
+        help="The agent: exec:COMMAND, claude, codex or another in `interlock agents`.",
     ),
 ]
 Cycles = Annotated[
@@ -98,7 +97,7 @@ _SHOWN_SESSIONS = 10
 
 
 class SessionFlags(WaitFlags, frozen=True, kw_only=True):
-    """Who works on an epic, how long, and where people are asked."""
+    """The agent, the limits, and the place where humans are asked."""
 
     agent: SessionAgent = None
     max_cycles: Cycles = None
@@ -108,7 +107,7 @@ class SessionFlags(WaitFlags, frozen=True, kw_only=True):
     budget: Limits = None
 
     def to_options(self) -> EpicOptions:
-        """What the use case takes."""
+        """Return the options of the use case."""
         return EpicOptions(
             agents=dict(split_agent(word) for word in self.agent or ()),
             budget=parse_pairs(self.budget or (), "--budget"),
@@ -155,7 +154,7 @@ def resume_run(
     *,
     json: bool,
 ) -> None:
-    """Go on with the epic of a run."""
+    """Continue the epic of a run."""
     with project.read() as connection:
         epic_id = load_case(connection, run_id).case_id
     sessions = SessionFlags(
@@ -189,7 +188,7 @@ def status(epic_id: EpicArgument = None, db: Db = None, json: Json = False) -> N
 
 @story.command("list")
 def list_stories(epic_id: EpicId = None, json: Json = False) -> None:
-    """The stories of an epic, as its checkpoint knows them."""
+    """List the stories of an epic, from its checkpoint."""
     checkpoint = _read_sound(open_checkpoints(), epic_id)
     if json:
         stories = msgspec.to_builtins(checkpoint.stories)
@@ -211,7 +210,7 @@ def set_story(
     epic_id: EpicId = None,
     json: Json = False,
 ) -> None:
-    """Set the status of a story. An invalid change is refused, with the valid ones."""
+    """Set the status of a story. Refuse an invalid change, listing the valid ones."""
     checkpoints = open_checkpoints()
     known = _read_sound(checkpoints, epic_id)
     wanted = read_status(to)
@@ -226,15 +225,15 @@ def set_story(
 
 
 def open_checkpoints() -> Checkpoints:
-    """The checkpoints of the project in this folder."""
+    """Return the checkpoints of the project in this folder."""
     return Checkpoints(find_state_folder(Path()))
 
 
 def find_epic_id(checkpoints: Checkpoints, epic_id: str | None) -> str:
-    """The epic that is named, or else the active one."""
+    """Return the named epic, or else the active one."""
     wanted = epic_id or checkpoints.find_active()
     if not wanted:
-        raise SourceError("there is no epic here: begin one with 'interlock epic run FILE'")
+        raise SourceError("there is no epic here; begin one with 'interlock epic run FILE'")
     return wanted
 
 
@@ -269,7 +268,7 @@ def _work(
 
 
 def _show_signal(line: str) -> None:
-    """A line signal on stdout, at once: programs read them there."""
+    """Print a line signal to stdout at once, for programs that read it there."""
     echo(line)
     sys.stdout.flush()
 
@@ -287,9 +286,9 @@ def _exit_if_locked(epic_id: str, json: bool) -> Iterator[None]:
 
 
 def _exit_without_checkpoint(json: bool) -> NoReturn:
-    """No epic is named, and none was ever begun here."""
+    """Exit with the code for a missing checkpoint, since no epic is named or active."""
     code = OUTCOMES["NO_CHECKPOINT"].exit_code
-    reason = "there is no checkpoint here: begin with 'interlock epic run FILE'"
+    reason = "there is no checkpoint here; begin with 'interlock epic run FILE'"
     line = format_line("FATAL_ERROR", ["NO_CHECKPOINT", reason])
     if json:
         fields = {"epic_id": "", "outcome": "NO_CHECKPOINT", "code": "NO_CHECKPOINT"}
@@ -308,7 +307,7 @@ def _show_report(report: EpicReport) -> None:
     for number in report.questions:
         echo(f"  a human is asked: 'interlock inbox', 'interlock answer {number} DECISION'")
     if report.outcome not in ("COMPLETE", "PARTIAL"):
-        echo(f"  'interlock epic resume {report.epic_id}' goes on")
+        echo(f"  'interlock epic resume {report.epic_id}' continues it")
 
 
 def _show_checkpoint(checkpoint: Checkpoint) -> None:

@@ -1,1 +1,1 @@
-"""What git looks like after an interruption, and what is done about it."""
+"""Compare git with the checkpoint after an interruption, and act on the difference."""

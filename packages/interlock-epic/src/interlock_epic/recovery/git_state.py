@@ -1,7 +1,7 @@
-"""How git stands compared with a checkpoint, and stashing uncommitted work.
+"""Compare git with a checkpoint, and stash uncommitted work.
 
-A stash is identified by its commit, and a ref of ours keeps that commit even when someone drops the
-stash from git's list. A stash that fails half-way is undone. Nothing is thrown away.
+A stash is identified by its commit, and a ref of ours keeps that commit even if it is dropped from
+git's list. A stash that fails half-way is undone. No work is ever lost.
 """
 
 import hashlib
@@ -18,7 +18,7 @@ from interlock_epic.checkpoints.record import GitWork
 from interlock_epic.recovery.policy import GitFinding, GitState
 
 OURS: Final = (".sage", ".interlock", ".asterisk")
-"""Top-level folders of the tools: they never count as changes, and are never stashed."""
+"""Top-level folders of the tools, which never count as changes and are never stashed."""
 _SHOWN: Final = 20
 _STASH_REF: Final = "refs/stash"
 _UNTRACKED: Final = "??"
@@ -35,7 +35,7 @@ _OPERATIONS: Final = (
 
 
 def read_git_work(root: Path) -> GitWork:
-    """How git stands now, as a checkpoint records it."""
+    """Return the state of git, as a checkpoint records it."""
     git = _open_repository(root)
     if git is None:
         return GitWork()
@@ -45,7 +45,7 @@ def read_git_work(root: Path) -> GitWork:
 
 
 def compare_git(root: Path, recorded: GitWork) -> GitState:
-    """Compare what is there with what was recorded."""
+    """Compare git with a recorded state."""
     git = _open_repository(root)
     if git is None:
         gone = recorded.commit or recorded.unborn
@@ -118,8 +118,9 @@ def _compare_branches(branch: str, recorded: GitWork) -> list[GitFinding]:
 
 
 def _list_changes(git: Git, *, ours: bool = False) -> list[tuple[str, str]]:
-    """Uncommitted changes as (mark, path): those outside the tools' own folders, or those inside
-    them."""
+    """Return uncommitted changes as (mark, path), outside the tools' folders or, with `ours`,
+    inside.
+    """
     words = ("status", "--porcelain=v1", "-z", "--no-renames", "--ignore-submodules=dirty")
     ran = git.run(*words)
     if not ran.is_ok:
@@ -142,7 +143,7 @@ def _compare_dirt(
 
 
 def _compute_digest(git: Git, changes: list[tuple[str, str]], head: str) -> str:
-    """A digest of what is not committed: names of all files, and the content of tracked ones."""
+    """Return a digest of uncommitted work: all file names, and the content of tracked files."""
     if not changes:
         return ""
     found = hashlib.sha256(repr(changes).encode(errors="surrogateescape"))
@@ -160,11 +161,11 @@ def _exclude(names: Iterable[str]) -> list[str]:
 
 
 def push_stash(git: Git, label: str) -> str:
-    """Stash everything that is not committed, new files too; returns the stash's commit."""
+    """Stash all uncommitted work, including new files, and return the stash's commit."""
     changes = _list_changes(git)
     digest = _compute_digest(git, changes, _find_commit(git, "HEAD"))
     ours = {path.split("/")[0] for _, path in _list_changes(git, ours=True)}
-    # Only folders that git would stash are named: it refuses to exclude one that is ignored.
+    # Name only folders that git would stash, since it refuses to exclude an ignored one.
     paths = ["--", ":/", *_exclude(sorted(ours))] if ours else []
     before = _find_commit(git, _STASH_REF)
     try:
@@ -187,12 +188,11 @@ def push_stash(git: Git, label: str) -> str:
 
 
 def _undo_stash(git: Git, stash: str, changes: list[tuple[str, str]], digest: str) -> bool:
-    """Put the work tree and the index back as they were before a stash that stopped half-way, and
-    drop it; False if they cannot be put back."""
+    """Undo a stash that stopped half-way; return False if worktree and index cannot be restored."""
     kept = set(git.read_paths("ls-tree", "-r", "-z", "--full-tree", "--name-only", stash))
     tracked = [os.fsencode(path) for mark, path in changes if mark != _UNTRACKED]
     for path in tracked:
-        # One file at a time: a filter that fails for one does not keep the others away.
+        # One file at a time, so that a filter that fails for one does not block the others.
         words = ("restore", f"--source={stash}", "--worktree", "--pathspec-from-file=-")
         if path in kept:
             git.run(*words, "--pathspec-file-nul", stdin=b":(top,literal)" + path)
@@ -200,7 +200,7 @@ def _undo_stash(git: Git, stash: str, changes: list[tuple[str, str]], digest: st
         with tempfile.TemporaryDirectory() as folder:
             untracked = Git(git.folder, git.policy, index=Path(folder) / "index")
             untracked.run("read-tree", f"{stash}^3")
-            untracked.run("checkout-index", "--all", "--quiet")  # leaves what is there
+            untracked.run("checkout-index", "--all", "--quiet")  # keeps existing files
     git.run("read-tree", f"{stash}^2")
     git.run("update-index", "-q", "--refresh")
     if _compute_digest(git, _list_changes(git), _find_commit(git, "HEAD")) != digest:
@@ -209,7 +209,9 @@ def _undo_stash(git: Git, stash: str, changes: list[tuple[str, str]], digest: st
 
 
 def find_stash(git: Git, label: str) -> str:
-    """The commit of the stash with this label, or "": a crash may have come before it was noted."""
+    """Return the commit of the stash with this label, which a crash may have left unrecorded, or
+    "".
+    """
     if not _find_commit(git, _STASH_REF):
         return ""
     lines = git.try_line("stash", "list", "--format=%H %gs").splitlines()
@@ -218,14 +220,15 @@ def find_stash(git: Git, label: str) -> str:
 
 
 def keep_stash(git: Git, commit: str) -> None:
-    """Make a ref to the stash, so that it stays when git's own list is cleared. If that fails, the
-    list still has it."""
+    """Make a ref to the stash that outlives git's own list."""
     git.run("update-ref", f"refs/interlock/stash/{commit}", commit)
 
 
 def apply_stash(git: Git, commit: str) -> None:
-    """Apply the stash to a work tree without changes, and to its index. If it conflicts, the work
-    tree is left as it was. The stash is kept in any case."""
+    """Apply the stash to a worktree without changes, and to its index.
+
+    After a conflict the worktree is as it was. The stash is kept in any case.
+    """
     untracked = git.run("ls-tree", "-r", "-z", "--full-tree", "--name-only", f"{commit}^3").stdout
     paths = [git.folder / os.fsdecode(path) for path in untracked.split(b"\0") if path]
     new = [path for path in paths if not exists(path)]
@@ -237,6 +240,6 @@ def apply_stash(git: Git, commit: str) -> None:
         path.unlink(missing_ok=True)
     raise SourceError(
         f"the stash {commit[:12]} cannot be applied to the work tree ({ran.reason.rstrip('.')}), "
-        f"which is as it was. The stash is kept: make room for it, or run git checkout -b rescue "
+        f"which is unchanged. The stash is kept: make room for it, or run git checkout -b rescue "
         f"{commit[:12]}^ && git stash apply {commit[:12]}"
     )

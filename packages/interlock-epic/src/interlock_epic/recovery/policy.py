@@ -1,6 +1,6 @@
-"""What git may look like on resume, as findings, and what to do about each: a table.
+"""Decide by a table what to do about each state of git on resume.
 
-Of all findings the most cautious action counts. None is stronger than a stash, which can be
+The most cautious action of all findings counts. None is stronger than a stash, which can be
 restored.
 """
 
@@ -14,7 +14,7 @@ from interlock.system.errors import SourceError
 
 
 class GitFinding(StrEnum):
-    """One thing about git that resuming must know."""
+    """A fact about git that matters for resuming."""
 
     EQUAL = "equal"
     AHEAD = "ahead"
@@ -33,7 +33,7 @@ class GitFinding(StrEnum):
 
 
 class Action(IntEnum):
-    """What is done, from the boldest to the most cautious."""
+    """The actions, from the boldest to the most cautious."""
 
     CONTINUE = 0
     STASH = 1
@@ -69,12 +69,12 @@ DIRTY: Final = frozenset(
 
 
 class GitState(msgspec.Struct, frozen=True, kw_only=True):
-    """How git stands beside what the checkpoint recorded."""
+    """The state of git compared with the checkpoint's."""
 
     findings: tuple[GitFinding, ...]
     head: str = ""
     branch: str = ""
-    """Empty: detached, or no repository."""
+    """"" if HEAD is detached or there is no repository."""
     recorded_commit: str = ""
     recorded_branch: str = ""
     operation: str = ""
@@ -82,11 +82,11 @@ class GitState(msgspec.Struct, frozen=True, kw_only=True):
     behind: int = 0
     tracked: tuple[str, ...] = ()
     untracked: tuple[str, ...] = ()
-    """A few of the paths that differ, enough to show."""
+    """A few of the changed paths, to show."""
 
 
 class ResumeDecision(msgspec.Struct, frozen=True):
-    """What to do, because of which findings, and a sentence each."""
+    """The action, the findings that ask for it, and a sentence for each."""
 
     action: Action
     because: tuple[GitFinding, ...]
@@ -94,7 +94,7 @@ class ResumeDecision(msgspec.Struct, frozen=True):
 
 
 def decide_resume(state: GitState, policy: Policy = DEFAULTS) -> ResumeDecision:
-    """The most cautious action that any finding asks for."""
+    """Return the most cautious action that any finding asks for."""
     actions = {finding: policy.get(finding, DEFAULTS[finding]) for finding in state.findings}
     action = max(actions.values(), default=Action.CONTINUE)
     because = tuple(finding for finding in state.findings if actions[finding] == action)
@@ -104,7 +104,7 @@ def decide_resume(state: GitState, policy: Policy = DEFAULTS) -> ResumeDecision:
 
 
 def describe_finding(finding: GitFinding, state: GitState) -> str:
-    """The finding in words, with what to do about it where that is not obvious."""
+    """Return a finding as a sentence, with advice where it is not obvious."""
     head, recorded = state.head[:12] or "nothing", state.recorded_commit[:12]
     ours, theirs = state.branch or "no branch", state.recorded_branch or "no branch"
     return {
@@ -128,7 +128,7 @@ def describe_finding(finding: GitFinding, state: GitState) -> str:
 
 
 def read_policy(settings: Mapping[str, str]) -> Policy:
-    """The table with the project's own rows: finding = continue, stash, ask or refuse."""
+    """Return the table with the project's own rows: finding = continue, stash, ask or refuse."""
     policy = dict(DEFAULTS)
     for name, word in settings.items():
         finding = next((member for member in GitFinding if member == name.replace("-", "_")), None)

@@ -1,8 +1,8 @@
-"""Before a session resumes: compare git with the checkpoint, and do what the policy says.
+"""Compare git with the checkpoint before a session resumes, and carry out the policy.
 
-Every step is in the checkpoint's recovery journal before it is taken, and its result afterwards.
-Attempts are counted in a file that is only appended to, in the folder that no reset can touch: a
-counter that a reset could bring back would start again each time. No work is ever thrown away.
+Every action is in the checkpoint's recovery journal before it begins, and its result afterwards.
+Attempts are counted in an append-only file in the folder that no reset can touch, since a reset
+would otherwise start the count again. No work is ever thrown away.
 """
 
 from collections.abc import Callable
@@ -39,7 +39,7 @@ _LARGEST: Final = 1 << 22
 
 
 class RecoveryAttempt(msgspec.Struct, frozen=True):
-    """One try."""
+    """One attempt."""
 
     key: str
     at: str
@@ -50,19 +50,19 @@ def attempts_file(place: StateFolder, epic_id: str) -> Path:
 
 
 def count_attempts(place: StateFolder, epic_id: str, key: str) -> int:
-    """How often this was tried. A damaged line counts for every key: it was an attempt."""
+    """Return the number of attempts; a damaged line counts for every key."""
     raw = read_file(attempts_file(place, epic_id), _LARGEST)
     if isinstance(raw, UnreadableFile):
         if raw.kind == "gone":
             return 0
         raise SourceError(
-            f"{attempts_file(place, epic_id)}: {raw.reason}; look at it, then remove it"
+            f"{attempts_file(place, epic_id)}: {raw.reason}; inspect it, then remove it"
         )
     return sum(_read_key(line) in (key, None) for line in raw.splitlines())
 
 
 def add_attempt(place: StateFolder, epic_id: str, key: str, at: str) -> int:
-    """Record one more attempt, safe on disk; returns how many there were with it."""
+    """Record one more attempt durably, and return their number."""
     make_folders(place)
     path = attempts_file(place, epic_id)
     try:
@@ -88,7 +88,7 @@ Emit = Callable[[str], None]
 
 
 class RecoveryResult(msgspec.Struct, frozen=True, kw_only=True):
-    """The result. `code` is empty if the session may continue."""
+    """The result of a recovery; `code` is "" if the session may continue."""
 
     action: Action
     code: str = ""
@@ -113,10 +113,7 @@ def recover(
     answer: Action | None = None,
     most: int = MAX_ATTEMPTS,
 ) -> RecoveryResult:
-    """Compare git with the checkpoint, decide, and carry that out.
-
-    `answer` is a human's, if the policy asked for one.
-    """
+    """Compare git with the checkpoint, decide, and act; `answer` is a human's, if one was asked."""
     attempt = _RecoveryRun(checkpoints, loaded.checkpoint.epic.id, emit, at)
     checkpoint = attempt.note_lost_stashes(loaded.checkpoint)
     state = compare_git(checkpoints.place.root, checkpoint.git)
@@ -199,7 +196,7 @@ class _RecoveryRun:
         return msgspec.structs.replace(entry, state="stashed", stash=commit)
 
     def note_lost_stashes(self, checkpoint: Checkpoint) -> Checkpoint:
-        """Record a stash that was made just before the process died."""
+        """Record stashes that were made just before the process died."""
         for entry in checkpoint.recoveries:
             if entry.state != "started":
                 continue
@@ -214,7 +211,7 @@ class _RecoveryRun:
         return checkpoint
 
     def _write(self, entry: Recovery, *, anchor: bool = False, counted: str = "") -> Checkpoint:
-        """Write the entry into the journal; with `anchor`, git as it is now is the reference."""
+        """Write an entry to the journal; with `anchor`, the current git becomes the reference."""
         work = read_git_work(self._checkpoints.place.root) if anchor else None
         return self._checkpoints.update(
             self._epic_id, lambda before: _apply_recovery(before, entry, work, counted), self._at
@@ -232,8 +229,7 @@ class _RecoveryRun:
 def _apply_recovery(
     before: Checkpoint | None, entry: Recovery, work: GitWork | None = None, counted: str = ""
 ) -> Checkpoint:
-    """The checkpoint with an entry of the journal, git as it is now, and one more attempt of what
-    is counted."""
+    """Return the checkpoint with a journal entry, a new reference, and one more attempt."""
     if before is None:
         raise StateError("the checkpoint is gone, so nothing was recovered")
     after = before.with_recovery(entry)
@@ -248,7 +244,7 @@ def _apply_recovery(
 
 
 def attempt_key(checkpoint: Checkpoint | None) -> str:
-    """What recoveries are counted for: the current task. The next task counts from 0."""
+    """Return the key that attempts are counted by: the current task."""
     position = checkpoint.position if checkpoint else None
     return f"recovery:{position.story_id}:{position.task}" if position else "recovery"
 
@@ -258,7 +254,7 @@ def _stash_label(epic_id: str, entry: Recovery) -> str:
 
 
 def restore_stash(checkpoints: Checkpoints, epic_id: str, number: int | None, at: str) -> Recovery:
-    """Restore the work that a recovery stashed: the one with this number, or the newest."""
+    """Restore the work that a recovery stashed, by its number or the newest."""
     loaded = checkpoints.read(epic_id)
     if isinstance(loaded, UnreadableCheckpoint):
         raise SourceError(loaded.sentence)
@@ -271,7 +267,7 @@ def restore_stash(checkpoints: Checkpoints, epic_id: str, number: int | None, at
     state = compare_git(checkpoints.place.root, loaded.checkpoint.git)
     if state.tracked or state.operation:
         changed = ", ".join(state.tracked[:3]) or f"a {state.operation}"
-        raise StateError(f"there is uncommitted work ({changed}): commit it first")
+        raise StateError(f"there is uncommitted work ({changed}); commit it first")
     apply_stash(Git(checkpoints.place.root, USER_TREE), wanted[-1].stash)
     done = msgspec.structs.replace(wanted[-1], state="restored")
     checkpoints.update(epic_id, lambda before: _apply_recovery(before, done), at)

@@ -1,1 +1,1 @@
-"""One agent session of an epic: its process, its signals, its record."""
+"""Run one agent session of an epic: its process, its signals, its record."""

@@ -1,8 +1,8 @@
-"""The carrier of epic sessions: one agent process for each ask, heard while it runs.
+"""Run one agent process for each dispatch of an epic, and read its signals as it runs.
 
-After a signal that ends the session the process has a grace period to exit by itself; then its
+After a signal that ends the session, the process has a grace period to exit by itself; then its
 process tree is killed. The answer is one artifact, built here and never by the agent. A session
-whose coordinator was killed is not run again if it had already given its last signal.
+that gave its last signal before its coordinator was killed is not run again.
 """
 
 import asyncio
@@ -47,20 +47,20 @@ _TAIL: Final = 500
 
 
 class SessionLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """How long sessions may take, in seconds."""
+    """The limits of sessions, in seconds."""
 
     session: float = 4 * 3600.0
-    """One session, from its start."""
+    """The length of one session."""
     idle: float = 1800.0
-    """Without a byte of output."""
+    """The time without a byte of output."""
     grace: float = 20.0
-    """To exit by itself after its last signal."""
+    """The time to exit by itself after the last signal."""
     backoff: float = 2.0
     """The pause after a crash; it doubles with each crash in a row."""
 
 
 class SessionCarrier(TaskCarrier):
-    """A carrier that runs one session for each ask: one process that is heard while it runs."""
+    """Runs one session for each dispatch."""
 
     def __init__(
         self,
@@ -107,7 +107,7 @@ class SessionCarrier(TaskCarrier):
         return Reply(ask.dispatch_id, msgspec.json.encode(artifact), usage=usage)
 
     async def _back_off(self, ask: Ask) -> None:
-        """Pause after crashes in a row: what failed at once may work later."""
+        """Pause after crashes in a row, so that a temporary failure can pass."""
         crashes = ask.case.context.get("crashes", 0) if ask.case else 0
         pause = backoff_seconds(crashes if isinstance(crashes, int) else 0, self._limits.backoff)
         if pause:
@@ -116,7 +116,7 @@ class SessionCarrier(TaskCarrier):
     async def _run_session(
         self, ask: Ask, folder: WorkFolder, record: SessionRecord, before: str
     ) -> tuple[SessionAttempt, Usage, Reply | None]:
-        """Run one process from its start to its end; return a reply if it only met a rate limit.
+        """Run one process to its end; return a reply if it only met a rate limit.
 
         `before` is the mark of the checkpoint that the session finds.
         """
@@ -182,7 +182,7 @@ def build_attempt(
     ended_by: str = "CRASH",
     message: str = "the session's process is gone",
 ) -> SessionAttempt:
-    """How a session ended: by the signal that decides, or else as it is said here."""
+    """Return how a session ended: by its deciding signal, or else as given."""
     signal = record.deciding_signal
     if signal is not None:
         ended_by, message = signal.type.replace(":", "_"), signal.payload
@@ -216,14 +216,14 @@ def _build_timeouts(defaults: Timeouts, limits: SessionLimits) -> Timeouts:
 
 
 def backoff_seconds(crashes: int, first: float) -> float:
-    """How long to wait after so many crashes in a row."""
+    """Return the pause after a number of crashes in a row."""
     return min(first * 2 ** min(crashes - 1, 20), _LONGEST_PAUSE) if crashes > 0 else 0.0
 
 
 def _describe_silent_end(
     ended: ProcessEnd, listener: SessionListener, timeouts: Timeouts
 ) -> tuple[str, str]:
-    """How a session without a deciding signal ended, and a sentence about it."""
+    """Return the kind of end, and a sentence, for a session without a deciding signal."""
     if ended.by in _OVERRUN:
         return _OVERRUN[ended.by], describe_end(ended, timeouts)
     outcome = listener.outcome(ended)
@@ -237,8 +237,7 @@ def _describe_silent_end(
 
 
 class _SignalIntake:
-    """Collects the signals of one process, from its output and from the channel, and starts the
-    grace period after the last one."""
+    """Collects the signals of one process, and starts the grace period after the last."""
 
     def __init__(
         self, dialect: AgentDialect, record: SessionRecord, clock: Clock, grace: float
@@ -259,7 +258,7 @@ class _SignalIntake:
                 self._start_grace(at)
 
     def add_channel_signal(self, kind: str, payload: str) -> None:
-        """Add a signal that came over the channel, which has checked it already."""
+        """Add a signal from the channel, which has validated it."""
         found = read_payload(kind, payload, 0)
         if not isinstance(found, str) and not self._closed:
             self.add([found], "channel")

@@ -1,6 +1,6 @@
-"""The side channel: how a command inside a supervised session sends signals to its coordinator.
+"""Let commands inside a supervised session send signals to its coordinator.
 
-Anything that a session prints can forge its output; nobody can use this socket without its token.
+Anything that a session prints can be forged; this socket needs a token.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ OnSignal = Callable[[str, str], None]
 
 
 class ChannelMessage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A request: one line."""
+    """A request, on one line."""
 
     token: str
     type: str
@@ -38,14 +38,14 @@ class ChannelMessage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ChannelReply(msgspec.Struct, frozen=True):
-    """The reply: one line that says whether the signal was accepted, or why not."""
+    """A reply, on one line: accepted, or the reason for the refusal."""
 
     ok: bool
     error: str = ""
 
 
 class Channel:
-    """A unix socket in a folder of its own; `on_signal` gets each signal's type and payload."""
+    """A unix socket in a private folder; `on_signal` gets each signal's type and payload."""
 
     def __init__(self, folder: Path, token: str, on_signal: OnSignal) -> None:
         if not token:
@@ -57,7 +57,7 @@ class Channel:
         self._connections = 0
 
     def environment(self) -> dict[str, str]:
-        """The variables that the session needs to use the channel."""
+        """Return the variables that give the session access to the channel."""
         return {SOCKET_VARIABLE: str(self.path), TOKEN_VARIABLE: self._token.decode()}
 
     async def start(self) -> None:
@@ -118,7 +118,7 @@ class Channel:
 
 
 def _make_private_folder(folder: Path) -> None:
-    """Make the folder, for this user alone; SourceError if it is another's."""
+    """Make a folder private to this user; raise SourceError if it belongs to another."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     found = folder.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
@@ -127,7 +127,7 @@ def _make_private_folder(folder: Path) -> None:
 
 
 def send_signal(path: str, token: str, kind: str, payload: str, patience: float = _PATIENCE) -> str:
-    """Send a signal and wait for the reply: an empty text, or why it was not accepted."""
+    """Send a signal; return "" if it was accepted, else why not."""
     line = msgspec.json.encode(ChannelMessage(token, kind, payload)) + b"\n"
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as ours:
@@ -146,8 +146,10 @@ def send_signal(path: str, token: str, kind: str, payload: str, patience: float 
 
 
 def deliver_line(line: str) -> str | None:
-    """Send a line to the coordinator of the session that we run in. Returns why it was not
-    delivered: empty when it was, None when there is no session."""
+    """Send a line to the coordinator of our session.
+
+    Return "" if it was delivered, the reason if it was not, and None outside a session.
+    """
     path, token = os.environ.get(SOCKET_VARIABLE, ""), os.environ.get(TOKEN_VARIABLE, "")
     if not path and not token:
         return None

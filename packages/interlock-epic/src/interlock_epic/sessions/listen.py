@@ -1,4 +1,4 @@
-"""How the signals of a session are read: from an agent CLI's messages, or a plain command's lines.
+"""Read the signals of a session from an agent CLI's messages or a command's lines.
 
 Nothing counts that is printed after we asked the process to stop. Tool results, prompts, thinking
 and sub-agents never become signals.
@@ -35,19 +35,19 @@ OnSignals = Callable[[list[LineResult]], None]
 
 
 class SessionListener(Protocol):
-    """A reader of the process's output that also finds signals."""
+    """A reader of a process's output that also finds signals."""
 
     def __call__(self, line: OutputLine) -> Iterable[StreamSign]: ...
 
     def close(self, ended: ProcessEnd) -> list[LineResult]:
-        """The signals that only the end of the session completes."""
+        """Return the signals that only the end of the session completes."""
 
     def outcome(self, ended: ProcessEnd) -> SessionOutcome | None:
-        """How its profile judges the end; None where there is no profile."""
+        """Return the profile's judgement of the end, or None without a profile."""
 
 
 class SessionCommand(msgspec.Struct, frozen=True):
-    """What to start for one prompt; `file_prompt` is the prompt where it is passed in a file."""
+    """The process to start for one prompt; `file_prompt` is the prompt if it goes into a file."""
 
     argv: tuple[str, ...]
     stdin: bytes
@@ -55,7 +55,7 @@ class SessionCommand(msgspec.Struct, frozen=True):
 
 
 class AgentDialect(Protocol):
-    """One kind of agent: how it is started and heard."""
+    """One kind of agent: how to start it and how to read it."""
 
     name: str
 
@@ -70,12 +70,12 @@ class AgentDialect(Protocol):
 
 
 def _exited_by_itself(ended: ProcessEnd) -> bool:
-    """A process that was killed, by whomever, was cut off."""
+    """Return True unless the process was killed."""
     return ended.by == "itself" and ended.exit_code is not None and ended.exit_code >= 0
 
 
 class RawListener:
-    """The output of a plain command, line by line: Markdown has no meaning."""
+    """Reads a plain command's output line by line; Markdown has no meaning there."""
 
     def __init__(self, on_signals: OnSignals) -> None:
         self._reader = LineReader("raw")
@@ -99,7 +99,7 @@ class RawListener:
 
 
 class ExecDialect:
-    """Any command: the prompt on stdin, its stdout read line by line."""
+    """Any command: it gets the prompt on stdin, and its stdout is read line by line."""
 
     name = "exec"
 
@@ -121,7 +121,7 @@ class ExecDialect:
 
 
 class MessageListener(SessionMonitor):
-    """The messages of an agent CLI, as they come out of its stream."""
+    """Reads the messages in an agent CLI's stream."""
 
     def __init__(
         self, profile: Profile, now: float, zones: FindTimeZone, on_signals: OnSignals
@@ -150,8 +150,9 @@ class MessageListener(SessionMonitor):
 
 
 class CliDialect:
-    """An agent CLI by its profile. With `bare` a prompt that is a command of the CLI is sent as it
-    is: the user has configured it."""
+    """An agent CLI with its profile; with `bare`, a prompt that is a command of the CLI is sent
+    unchanged.
+    """
 
     def __init__(
         self,

@@ -1,7 +1,7 @@
-"""The signals of one session, written line by line as they arrive: a kill loses nothing.
+"""Record the signals of one session line by line as they arrive, so that a kill loses nothing.
 
-Repeated signals and those about another epic are recorded and do not count. The record of a session
-that was cut off is read back and continued.
+Repeated signals and those about another epic are recorded but do not count. The record of an
+interrupted session is read back and continued.
 """
 
 import os
@@ -18,7 +18,7 @@ from interlock.system.files import append_line, open_log
 from interlock_epic.status import DECIDING, EFFECTS, ENDING, FIRM
 
 _MOST_WRITTEN: Final = 200_000
-"""Lines of a session's file. Further signals are only counted, unless they decide something."""
+"""The most lines of a session's file; further signals are only counted, unless they decide."""
 _MOST_KEPT: Final = 200
 _MOST_STORIES: Final = 1_000
 _MOST_SYNCED: Final = 32
@@ -30,7 +30,7 @@ Via = Literal["stream", "channel"]
 
 
 class RecordedSignal(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One line that was meant as a signal. Stored as it is."""
+    """A line that was meant as a signal, as it is stored."""
 
     at: float
     via: Via
@@ -41,7 +41,7 @@ class RecordedSignal(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     known: bool = True
     repeated: bool = False
     refused: str = ""
-    """Why it does not count."""
+    """Why it does not count, or ""."""
     sentence: str = ""
 
     @property
@@ -50,21 +50,21 @@ class RecordedSignal(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
 
 
 class SessionStart(msgspec.Struct, frozen=True, kw_only=True):
-    """A process of the session was started; `before` is the mark of the checkpoint then."""
+    """The start of a process; `before` is the checkpoint's mark at that time."""
 
     began_at: float
     before: str
 
 
 class SessionAttempt(msgspec.Struct, frozen=True, kw_only=True):
-    """How a session ended."""
+    """The end of a session."""
 
     ended_by: str
     signal: RecordedSignal | None
-    """The signal that decided it."""
+    """The signal that decided the end."""
     signals: tuple[RecordedSignal, ...]
     before: str
-    """The mark of the checkpoint when the session started."""
+    """The checkpoint's mark when the session started."""
     message: str = ""
     exit: int | None = None
     seconds: float = 0.0
@@ -81,7 +81,7 @@ class SessionRecord:
         self.path = path
         self.starts: list[SessionStart] = []
         self.signals: list[RecordedSignal] = []
-        """All that decide or change something, and the first of the rest."""
+        """All signals that decide or change something, and the first of the others."""
         self.total = self.refused = self.repeated = 0
         self._epic_id = epic_id
         self._seen: set[tuple[str, str]] = set()
@@ -99,7 +99,7 @@ class SessionRecord:
 
     @property
     def deciding_signal(self) -> RecordedSignal | None:
-        """The signal that decides how the session ends, if there is one yet."""
+        """Return the signal that decides how the session ends, or None so far."""
         return find_deciding_signal(self._deciding.values())
 
     @property
@@ -112,7 +112,7 @@ class SessionRecord:
         self._write(msgspec.json.encode(start), sync=True)
 
     def add(self, found: LineResult, via: Via, at: float) -> RecordedSignal:
-        """Write it down; a signal that decides something is on disk before it is acted on."""
+        """Record a signal; a deciding one is on disk before anything acts on it."""
         signal = self._build_signal(found, via, at)
         self._count(signal)
         decides = signal.counts and signal.type in DECIDING
@@ -146,7 +146,7 @@ class SessionRecord:
         )
 
     def _explain_refusal(self, found: LineSignal) -> tuple[str, str]:
-        """Why a well-formed signal does not count here."""
+        """Return why a well-formed signal does not count here."""
         epic_id = found.fields.get("epic_id", self._epic_id)
         if found.type in DECIDING and epic_id != self._epic_id:
             return "WrongTask", f"this session works on {self._epic_id}"
@@ -193,8 +193,10 @@ class SessionRecord:
 
 
 def _choose(before: RecordedSignal, after: RecordedSignal) -> RecordedSignal:
-    """Of two signals of one type the last counts, but of firm ones the first; and a success does
-    not take back that the epic was reported as less."""
+    """Return the signal of two that counts.
+
+    The last one counts, but of firm ones the first, and a success never overrides a lesser outcome.
+    """
     if after.type in FIRM:
         return before
     lesser = after.type == "EPIC_COMPLETE" and before.fields.get("status") != "success"
@@ -202,7 +204,7 @@ def _choose(before: RecordedSignal, after: RecordedSignal) -> RecordedSignal:
 
 
 def find_deciding_signal(signals: Iterable[RecordedSignal]) -> RecordedSignal | None:
-    """The signal that decides how a session ended, of all that count, in their order."""
+    """Return the signal that decides how a session ended, or None."""
     deciding = [signal for signal in signals if signal.type in DECIDING]
     firm = (signal for name in FIRM for signal in deciding if signal.type == name)
     return next(firm, deciding[-1] if deciding else None)

@@ -1,4 +1,4 @@
-"""A gate over a GitHub issue: opened once, looked at cheaply, answered by those who may."""
+"""Test gates on GitHub issues: opened once, polled cheaply, answered only by those who may."""
 
 import asyncio
 import json
@@ -25,7 +25,7 @@ def github() -> Iterator[Github]:
 
 
 class ApprovalBench(Bench):
-    """A carrier before a GitHub, and a clock that is moved look by look."""
+    """A carrier with a GitHub server, and a clock that is moved poll by poll."""
 
     carrier: IssueCarrier
 
@@ -40,7 +40,7 @@ class ApprovalBench(Bench):
         super().__init__(self.carrier, self.carrier._clock)  # type: ignore[arg-type]
 
     async def rests(self) -> None:
-        """Until the look under way is over."""
+        """Wait until the current poll is over."""
         tasks = [each.task for each in self.carrier._open.values() if each.task is not None]
         if tasks:
             await asyncio.wait(tasks, timeout=120)

@@ -1,4 +1,4 @@
-"""A whole issue: who counts, whose last word, the label, closing, edits, and replies."""
+"""Test reading a whole issue: authors, last words, the label, closing, edits and replies."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The record: what is written is read back, and what could not be read back is not written."""
+"""Test that a written checkpoint can be read, and that an unreadable one is never written."""
 
 import json
 from typing import Any
@@ -70,7 +70,7 @@ def deep(levels: int) -> Any:
     ("fields", "why"),
     [
         ({"note": "a\x00b"}, "contains a NUL character"),
-        ({"note": "a\ud800b"}, "contains half a character"),
+        ({"note": "a\ud800b"}, "contains a lone surrogate"),
         ({"note": "x" * 4_001}, "note has more than 4,000 characters"),
         ({"extra": {"n": 2**63}}, "does not fit into 64 bits"),
         ({"extra": {"n": float("inf")}}, "a number is infinite"),
@@ -95,7 +95,7 @@ BAD_IDS = ["", ".", "..", "../x", "a/b", "/etc", "a b", "-x", ".x", "a\x00", "a:
 
 @pytest.mark.parametrize("epic_id", [*BAD_IDS, "x" * 101, "active", "Checkpoint", "a\\b", "{e}"])
 def test_an_id_that_cannot_name_a_file(epic_id: str) -> None:
-    with pytest.raises(SourceError, match="is not an epic's id: use at most 100 letters, digits"):
+    with pytest.raises(SourceError, match="is not an epic's id"):
         check_epic_id(epic_id)
 
 
@@ -167,7 +167,7 @@ def understood(value: object) -> Checkpoint:
 def test_a_form_that_is_not_known_is_refused_as_that(version: object) -> None:
     found = read({"version": version, "epic_id": "epic-3", "epic": {"id": "epic-3"}})
     assert isinstance(found, UnreadableCheckpoint)
-    assert (found.kind, "its form is unknown" in found.sentence) == ("INVALID", True)
+    assert (found.kind, "of version 2" in found.sentence) == ("INVALID", True)
 
 
 def signed(body: dict[str, Any]) -> dict[str, Any]:
@@ -180,7 +180,7 @@ def test_the_future_is_told_from_damage() -> None:
     assert isinstance(sound, UnreadableCheckpoint)
     assert isinstance(torn, UnreadableCheckpoint)
     assert (sound.kind, torn.kind) == ("VERSION", "CORRUPT")
-    assert "it has version 3, and this Interlock knows 2: use a newer one" in sound.sentence
+    assert "version 3" in sound.sentence
 
 
 def test_fields_nobody_knows_are_kept() -> None:

@@ -1,4 +1,4 @@
-"""emit: the canonical line, or why not; over the channel when there is one."""
+"""Test the verb emit, with and without a channel."""
 
 import asyncio
 from pathlib import Path
@@ -35,8 +35,8 @@ def test_prints_the_canonical_line(world: World, words: list[str], line: str) ->
     [
         (["CHECKPOINT"], f"CHECKPOINT takes WRITE, LOADED, MISSING, or exactly {FOUR}"),
         (["HITL_HALT"], f"HITL_HALT lacks issue: write SAGE_SIGNAL:HITL_HALT:{ISSUE}"),
-        (["STORY_STARTD"], "'STORY_STARTD' is no signal type; did you mean STORY_STARTED?"),
-        (["epic-started", "e"], "'epic-started' is no signal type; did you mean EPIC_STARTED?"),
+        (["STORY_STARTD"], "'STORY_STARTD' is not a signal type; did you mean STORY_STARTED?"),
+        (["epic-started", "e"], "'epic-started' is not a signal type; did you mean EPIC_STARTED?"),
         (["FATAL_ERROR", "x\x00y"], "a payload must not contain control characters"),
     ],
 )
@@ -51,7 +51,7 @@ def test_an_unknown_type_is_told_which_there_are(world: World) -> None:
 
 
 def _in_session(world: World, folder: Path, token: str) -> tuple[CliResult, list[tuple[str, str]]]:
-    """The command as an agent's tool would run it, beside a supervisor that listens."""
+    """Run the command as an agent's tool would, beside a listening supervisor."""
     received: list[tuple[str, str]] = []
 
     async def supervise() -> CliResult:

@@ -1,4 +1,4 @@
-"""The example that a reader tries first does what its page says, command by command."""
+"""Test that the example does what its page says, command by command."""
 
 import re
 import shlex
@@ -33,7 +33,7 @@ def test_the_example_runs_as_its_page_says(world: World) -> None:
 
 
 def _typed(world: World, line: str) -> int:
-    """One line of the page, in a shell's words."""
+    """Return the words of one shell line on the page."""
     words = shlex.split(line)
     if words[0] == "touch":
         world.write(words[1], "")

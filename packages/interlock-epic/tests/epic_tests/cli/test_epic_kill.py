@@ -1,4 +1,4 @@
-"""Killed at bad moments, an epic goes on where it was: nothing is lost, nothing is done twice."""
+"""Test that an epic killed at bad moments continues without losing or repeating anything."""
 
 import json
 import os
@@ -84,7 +84,7 @@ def test_a_last_word_that_was_heard_before_the_kill_counts_and_is_not_asked_for_
     assert (result.json["outcome"], result.json["sessions"], project.started) == ("COMPLETE", 2, 2)
     assert project.ended_by() == ["CHECKPOINT_WRITE", "EPIC_COMPLETE"]
     assert not _alive(session)
-    assert "Go on here: story 3-1, phase-1, task 1." in project.prompt(2)
+    assert "story 3-1, phase-1, task 1." in project.prompt(2)
 
 
 def test_a_killed_session_is_a_crash_and_another_one_goes_on(project: Project) -> None:

@@ -1,4 +1,4 @@
-"""How an epic is looked at and its stories set, and what bad words at these doors lead to."""
+"""Test epic status and epic story, and bad input to them."""
 
 import json
 import sys
@@ -68,8 +68,8 @@ BAD = [
     ("no-such-file.md", "cannot be read"),
     ("../../etc/passwd", "is not an epic's id"),
     ("a" * 300, "is not an epic's id"),
-    ("empty.md", "is no epic"),
-    ("twice.yaml", "is there twice"),
+    ("empty.md", "is not an epic"),
+    ("twice.yaml", "appears twice"),
     ("status.yaml", "is not a status"),
     ("list.yaml", "as a mapping"),
     ("nul.md", "NUL"),

@@ -1,4 +1,4 @@
-"""What a checkpoint tells of a question to a human: its name, its issue, its time."""
+"""Test what a checkpoint records about a question to a human: its id, issue and deadline."""
 
 import json
 from collections.abc import Iterator
@@ -83,7 +83,7 @@ def test_the_deadline_stays_over_restarts_and_is_written_once(project: Project) 
 def test_an_answer_after_the_deadline_is_late_though_the_run_was_not_there(
     world: World,
 ) -> None:
-    """The time runs from the question, not from the restart: with a shorter one it is over."""
+    """Test that the time runs from the question, not from the restart."""
     project = Project(world, SETTINGS + 'hitl_timeout = "24h"\n')
     project.run([ASKS], [DONE])
     before = _hitl(project)

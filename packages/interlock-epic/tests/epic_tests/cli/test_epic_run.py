@@ -1,4 +1,4 @@
-"""What ends a session, and what follows: each way, with real sessions and the real command."""
+"""Test every end of a session and what follows it, with real sessions and the real command."""
 
 import json
 import os
@@ -199,7 +199,7 @@ def test_an_epic_from_its_first_session_to_its_last_leaves_all_in_its_checkpoint
     assert kept["epic"]["status"] == "done"
     assert kept["position"]["task"] == "4"
     assert kept["git"]["commit"] == project.repo.git("rev-parse", "HEAD")
-    assert "Go on here: story 3-2, phase-2, task 4." in project.prompt(3)
+    assert "story 3-2, phase-2, task 4." in project.prompt(3)
     assert not project.prompt(1).startswith("/")
     assert "must hold: A sailor can log in." in project.prompt(1)
 
@@ -466,7 +466,7 @@ def test_the_resume_prompt_of_the_project_is_sent_as_it_is(world: World) -> None
 
 
 def test_a_flood_of_signals_is_counted_and_changes_no_outcome(project: Project) -> None:
-    """INTERLOCK_SIGNALS=1000000 says more."""
+    """Test a flood of signals; INTERLOCK_SIGNALS=1000000 sends more."""
     many = int(os.environ.get("INTERLOCK_SIGNALS", "100000"))
     story = "SAGE_SIGNAL:STORY_COMPLETE:3-1:done"
     output = project.run([story, {"flood": many}, SUCCESS])

@@ -1,4 +1,4 @@
-"""Git on resume, with real repositories: every relation, kind of dirt, branch and operation."""
+"""Test git on resume with real repositories: every relation, kind of dirt, branch and operation."""
 
 import subprocess
 from collections.abc import Callable
@@ -197,7 +197,7 @@ def test_the_tools_own_folders_are_no_dirt(repo: GitRepo) -> None:
 
 
 def conflict(repo: GitRepo, *words: str) -> None:
-    """Two branches change one line; the given command stops in the middle."""
+    """Make two branches change one line, and stop the given command in the middle."""
     repo.git("checkout", "--quiet", "-b", "side", "HEAD~1")
     repo.commit("side", {"a.txt": "side\n"})
     repo.checkout("main")

@@ -1,4 +1,4 @@
-"""The policy: a row for every finding, and the most cautious of them counts."""
+"""Test that the policy has a row for every finding, and that the most cautious action counts."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Recovery: what each decision does, what can be brought back, and how attempts are counted."""
+"""Test recovery: the effect of each decision, restoring, and the count of attempts."""
 
 from collections.abc import Callable
 
@@ -81,7 +81,7 @@ def test_restoring_asks_for_a_clean_place_and_a_known_number(
     dirty(repo)
     run(kept)
     repo.write({"b.txt": "mine\n"})
-    with pytest.raises(StateError, match=r"there is uncommitted work \(b.txt\): commit it first"):
+    with pytest.raises(StateError, match=r"uncommitted work \(b.txt\)"):
         restore_stash(kept, EPIC, 1, AT)
     with pytest.raises(StateError, match=r"no such stash is recorded for epic-3: there are 1"):
         restore_stash(kept, EPIC, 2, AT)
@@ -211,7 +211,7 @@ def test_the_count_in_the_checkpoint_stands_in_for_a_lost_ledger(
 def test_a_stash_made_just_before_the_process_died_is_found(
     repo: GitRepo, kept: Checkpoints
 ) -> None:
-    """The journal has the beginning, git has the stash, and nothing has its commit."""
+    """Test a crash between git's stash and the journal's entry for it."""
     write(kept)
     entry = Recovery(number=1, at=AT, action="stash")
     before = loaded(kept).checkpoint

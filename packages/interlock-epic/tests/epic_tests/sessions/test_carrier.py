@@ -1,4 +1,4 @@
-"""Sessions of agent CLIs as a carrier: real processes, and what of their streams counts."""
+"""Test sessions of agent CLIs with real processes, and which of their output counts."""
 
 import hashlib
 import json
@@ -38,7 +38,7 @@ QUICK = SessionLimits(session=20.0, idle=20.0, grace=0.2, backoff=2.0)
 
 
 class Updater(CheckpointUpdater):
-    """The real one, which also keeps what it was given."""
+    """The real updater, which also records what it was given."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(Checkpoints(find_state_folder(folder)), "epic-3", time.time, print)
@@ -55,7 +55,7 @@ def asked(dispatch_id: int = 1, **context: Any) -> Ask:
 
 
 def space_of(folder: Path) -> str:
-    """Workspaces meet their sessions in one folder for all: each test has its own."""
+    """Give each test its own workspace, since all share one folder of sockets."""
     return hashlib.sha256(os.fsencode(folder)).hexdigest()[:8]
 
 
@@ -251,7 +251,7 @@ async def test_a_slash_command_is_sent_as_one_only_where_somebody_set_it_so(tmp_
 
 
 class Noting(SystemClock):
-    """The real clock, which updater for how long somebody asked it to wait."""
+    """The real clock, which records how long it was asked to wait."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""The side channel over real sockets: who is heard, who is not, and how much may be said."""
+"""Test the side channel over real sockets: access, refusals and limits."""
 
 import asyncio
 import json
@@ -18,12 +18,12 @@ TOKEN = "s3cret"
 
 @pytest.fixture
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Short, for a socket's path may not be long."""
+    """Return a short folder, since a socket's path is limited."""
     return tmp_path_factory.mktemp("c") / "s"
 
 
 async def talk(folder: Path, speak: Callable[[Channel], Any]) -> tuple[Any, list[tuple[str, str]]]:
-    """What somebody in another thread got back, and what was heard."""
+    """Return the reply that another thread got, and the signals that arrived."""
     received: list[tuple[str, str]] = []
     channel = Channel(folder, TOKEN, lambda kind, payload: received.append((kind, payload)))
     await channel.start()

@@ -1,4 +1,4 @@
-"""The file of a session: what is in it counts, and a cut never invents or loses a word."""
+"""Test that the file of a session counts, and that a cut neither invents nor loses a signal."""
 
 import json
 from pathlib import Path

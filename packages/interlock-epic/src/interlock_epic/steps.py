@@ -2,7 +2,7 @@
 
 RESUME loads the checkpoint and compares git with it before anything runs; CLOSE writes the outcome
 into the checkpoint. Both are idempotent. `SignalLog` shows and stores the line signals that the
-coordinator emits itself; after a crash a line may come twice, which the protocol allows.
+coordinator emits; after a crash a line may appear twice, which the protocol allows.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -32,7 +32,7 @@ _LONGEST_LINE: Final = 500
 
 
 class SignalLog:
-    """Emits line signals: each is stored, and `show` gets it at once."""
+    """Emits line signals: stores each, and shows it at once."""
 
     def __init__(self, path: Path, show: Callable[[str], None], now: Callable[[], float]) -> None:
         self.lines: list[str] = []
@@ -50,7 +50,7 @@ class SignalLog:
     def emit(
         self, kind: str, payload: Sequence[str] | Mapping[str, str] | str | None = None
     ) -> None:
-        """Emit a signal; characters that no payload may hold become blanks."""
+        """Emit a signal, replacing characters that no payload may hold by blanks."""
         if isinstance(payload, str):
             payload = _clean_text(payload)
         elif isinstance(payload, Sequence):
@@ -62,14 +62,14 @@ def _clean_text(text: str) -> str:
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())[:_LONGEST_LINE]
 
 
-OWN_ROLES: Final = ("pilot",)
+OWN_ROLES: Final = ("checkpoints",)
 _HUMAN_SIGNALS: Final = {"approve": "HITL_APPROVED", "revise": "HITL_REVISE"}
 _GIT_ANSWERS: Final = {"continue": Action.CONTINUE, "stash": Action.STASH}
 _LONGEST_COMMENT: Final = 1_000
 
 
-class EpicDriver:
-    """Answers RESUME and CLOSE of one epic. `issue` is the number of the question asked last."""
+class EpicSteps:
+    """Answers RESUME and CLOSE of one epic; `issue` returns the number of the last question."""
 
     def __init__(
         self,
@@ -86,7 +86,7 @@ class EpicDriver:
         self._issue = issue
 
     def __call__(self, ask: Ask) -> Reply:
-        """Blocks as long as git does: not for the thread of an event loop."""
+        """Answer a step. This blocks as long as git does, so an event loop must use a thread."""
         if ask.case is None:
             raise SourceError(f"step {ask.step} of {ask.case_id} has no case")
         work = self.resume if ask.step == "RESUME" else self.close
@@ -102,10 +102,10 @@ class EpicDriver:
             return _build_answer(checkpoint=found.kind, code=found.code, summary=found.sentence)
         status = found.checkpoint.epic.status
         if status == Status.DONE:
-            return _build_answer(ready=True, finished=True, summary="it was already complete")
+            return _build_answer(ready=True, finished=True, summary="it is already complete")
         if not NEXT[status]:
             return _build_answer(
-                summary=f"the epic is {status.value}: clear its checkpoint to start again"
+                summary=f"the epic is {status.value}; clear its checkpoint to start again"
             )
         story_id = progress.find_current_story(found.checkpoint)
         self._signals.emit("CHECKPOINT:LOADED", [self._config.epic_id, story_id])
@@ -126,13 +126,14 @@ class EpicDriver:
         )
 
     def _start(self) -> dict[str, Any]:
-        """Write the first checkpoint: even a session that dies at once leaves a place to continue
-        from."""
+        """Write the first checkpoint, so that even a session that dies at once can be resumed."""
         epic = Epic(id=self._config.epic_id, title=self._config.title, file=self._config.file)
         work = read_git_work(self._checkpoints.place.root)
         self._update(lambda before: before or self._add_stories(Checkpoint(epic=epic, git=work)))
         self._signals.emit("EPIC_STARTED", [self._config.epic_id])
-        return _build_answer(ready=True, fresh=True, checkpoint="MISSING", summary="it starts")
+        return _build_answer(
+            ready=True, fresh=True, checkpoint="MISSING", summary="it starts from the beginning"
+        )
 
     def close(self, case: Case) -> dict[str, Any]:
         outcome = str(case.context.get("outcome", "FATAL"))
@@ -157,7 +158,7 @@ class EpicDriver:
             self._emit_human(kind)
 
     def _prepare_session(self, checkpoint: Checkpoint, case: Case) -> Checkpoint:
-        """The checkpoint as the session finds it: in progress, with the human's answer."""
+        """Return the checkpoint that the session finds: in progress, with the human's answer."""
         review = _read_review(case)
         decision = str(review.get("decision", ""))
         given = review if decision in _HUMAN_SIGNALS else {}
@@ -172,7 +173,7 @@ class EpicDriver:
     def _apply_review(
         self, checkpoint: Checkpoint, review: Mapping[str, Any], status: Status | None = None
     ) -> Checkpoint:
-        """The checkpoint with a human's answer, if one is open, and the status that follows."""
+        """Apply a human's answer, if one is open, and the status that follows."""
         decision, comment = str(review.get("decision", "")), str(review.get("comment", ""))
         if decision and progress.is_unanswered(checkpoint):
             checkpoint = progress.apply_answer(
@@ -185,7 +186,7 @@ class EpicDriver:
         return msgspec.structs.replace(checkpoint, epic=epic)
 
     def _add_stories(self, checkpoint: Checkpoint) -> Checkpoint:
-        """The checkpoint with the stories of the epic's file that it does not know yet."""
+        """Add the stories of the epic's file that the checkpoint lacks."""
         for story in self._config.stories:
             if checkpoint.story(story.id) is None:
                 unstarted = story.status in (Status.BACKLOG, Status.DRAFT)
@@ -196,7 +197,7 @@ class EpicDriver:
         return msgspec.structs.replace(checkpoint, epic=epic)
 
     def _emit_human(self, kind: str) -> None:
-        """Emit a human's decision; the signal needs the question's number."""
+        """Emit a human's decision, if the question's number is known."""
         number = self._issue()
         if number > 0:
             self._signals.emit(kind, [str(number)])
@@ -216,7 +217,7 @@ def _read_review(case: Case) -> Mapping[str, Any]:
 
 
 def _build_recovery_answer(outcome: RecoveryResult, **more: Any) -> dict[str, Any]:
-    stashed = f"; set aside as {outcome.stash[:12]}" if outcome.stash else ""
+    stashed = f"; stashed as {outcome.stash[:12]}" if outcome.stash else ""
     return _build_answer(
         git=", ".join(outcome.state.findings) if outcome.state else "",
         action=outcome.action.word,
