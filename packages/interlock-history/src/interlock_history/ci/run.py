@@ -1,7 +1,7 @@
-"""The results of one CI run: read, remembered, analysed and compared, whatever of that works.
+"""Read, remember, analyse and compare the results of one CI run.
 
-A reporter must never lose what it has been given because a part of it fails: without a memory the
-results are still shown, without an analysis the words still are.
+A reporter must not lose results because one part fails: without a memory the results are still
+shown, and without an analysis their words are.
 """
 
 import os
@@ -35,21 +35,21 @@ Say = Callable[[str], None]
 
 
 class ReportRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """A run to report on, and where to look."""
+    """The run to report on, and where to find its results."""
 
     run: CiRun
     results: tuple[str, ...]
     legs: tuple[Path, ...] = ()
-    """Folders in which other jobs of the run remembered their results."""
+    """Folders in which other jobs of the run stored their results."""
     evidence: tuple[str, ...] = ()
-    """Reports of those jobs: causes are looked for in them, nothing is counted twice."""
+    """Reports of those jobs, read for causes only, so that nothing is counted twice."""
     repos: tuple[str, ...] = (".",)
     last_green: tuple[str, ...] = ("auto",)
     expected: ExpectedJobs = ExpectedJobs()
 
 
 class Reporter:
-    """Reads one run. What fails on the way is added to `problems`; the rest is done without it."""
+    """Reads one run. A step that fails adds to `problems`, and the others continue without it."""
 
     def __init__(self, settings: HistorySettings, note: Say, problems: list[str]) -> None:
         self._settings = settings
@@ -58,7 +58,7 @@ class Reporter:
 
     @contextmanager
     def open_memory(self, open_store: Callable[[], HistoryStore]) -> Iterator[HistoryStore]:
-        """The store, if it can be opened and read; else an empty one for the time being."""
+        """Yield the store if it can be read, else an empty temporary one."""
         try:
             store = open_store()
             store.list_segments()
@@ -76,7 +76,8 @@ class Reporter:
         project: Project,
         store: HistoryStore,
     ) -> tuple[Digest | None, Findings | None]:
-        """Return what the run means, and the causes of its failures; nothing without results."""
+        """Return the digest of the run and the causes of its failures, or None for each without
+        results."""
         segments = self._take_results(request, store)
         if not segments:
             return None, None
@@ -94,8 +95,8 @@ class Reporter:
         return digest, findings
 
     def _take_results(self, request: ReportRequest, store: HistoryStore) -> list[Segment]:
-        """Every segment of this run: of its own results, and of what other jobs of it remembered.
-        The newest attempt of a job counts."""
+        """Return the segments of this run, from its own results and those of other jobs. The newest
+        attempt of a job counts."""
         found: dict[str, Segment] = {}
         own: Segment | None = None
         try:
@@ -131,7 +132,7 @@ class Reporter:
             return make_segment(request.run, read.statuses, read.failures, read.notes)
 
     def _read_excuses(self) -> Callable[[str, str], str]:
-        """Says why a test is quarantined in a job, if it is."""
+        """Return a function that says why a test is quarantined in a job, or ""."""
         today = datetime.fromtimestamp(time.time(), UTC).date()
         try:
             quarantine = read_quarantine(Path(self._settings.quarantine))
@@ -148,8 +149,8 @@ class Reporter:
     def _find_causes(
         self, request: ReportRequest, project: Project, store: HistoryStore
     ) -> Findings | None:
-        """What the built-in analyst makes of the failures; None if nothing failed or it could not,
-        or if there are no reports to read (other jobs hand on their results without them)."""
+        """Return the built-in analyst's findings; None if nothing failed, the analysis failed, or
+        there are no reports to read."""
         run = request.run
         name = f"ci {run.label or run.project or run.provider}"
         if not (reports := [*request.results, *request.evidence]):
@@ -183,15 +184,16 @@ class Reporter:
 
 
 def is_same_run(one: CiRun, other: CiRun) -> bool:
-    """Whether two jobs belong to one run. Its number alone may have been used before, for another
-    commit."""
+    """Return True if two jobs belong to one run. CI systems reuse run numbers, so the commit must
+    match too."""
     fields = ("provider", "project", "run")
     is_same_source = one.commit == other.commit or not (one.commit and other.commit)
     return is_same_source and all(getattr(one, name) == getattr(other, name) for name in fields)
 
 
 def _judge_leg(run: CiRun) -> Callable[[CiRun], str]:
-    """Other jobs hand in what they like: only results of this very run and source are taken."""
+    """Return a function that says why a run is refused, or "". Other jobs may hand in anything:
+    only results of this very run and source are taken."""
 
     def judge(other: CiRun) -> str:
         if not is_same_run(other, run):
