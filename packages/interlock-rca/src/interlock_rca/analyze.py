@@ -35,7 +35,7 @@ from interlock_rca.findings import read_findings
 from interlock_rca.hooks import RcaHooks
 from interlock_rca.intake import KnownFailures, count_cases, hash_failure, make_arrivals
 from interlock_rca.knowledge.causes import sweep_dormant
-from interlock_rca.knowledge.intake import begin_suite, extend_suite
+from interlock_rca.knowledge.intake import NewSuite, begin_suite, extend_suite
 from interlock_rca.knowledge.suites import Suite, find_suite, iterate_case_views
 from interlock_rca.records import Findings
 from interlock_rca.report.document import render_documents
@@ -186,14 +186,16 @@ def add_launches(
         mark = hashlib.sha256(f"{name} {at}".encode()).hexdigest()
         opened = begin_suite(
             connection,
-            circuit.source.circuit,
-            text,
+            NewSuite(
+                circuit=circuit.source.circuit,
+                text=text,
+                name=name,
+                source=name,
+                fingerprint=mark,
+                options=msgspec.to_builtins(options),
+            ),
             new,
-            name=name,
-            source=name,
-            fingerprint=mark,
-            options=msgspec.to_builtins(options),
-            at=at,
+            at,
         )
         return get_suite(connection, opened.suite_id), count_cases(new)
     known = [

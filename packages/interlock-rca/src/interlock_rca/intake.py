@@ -23,7 +23,7 @@ from interlock_rca.analyst.similarity import (
     encode_traits,
     extract_traits,
 )
-from interlock_rca.knowledge.intake import Arrival, FailedCase, begin_suite
+from interlock_rca.knowledge.intake import Arrival, FailedCase, NewSuite, begin_suite
 from interlock_rca.records import Failure, Launch
 from interlock_rca.sources.read import SourceLaunch
 
@@ -149,14 +149,16 @@ def begin_cases(
     launch = Launch(launch_id=fingerprint[:16], name=source)
     opened = begin_suite(
         connection,
-        circuit,
-        text,
+        NewSuite(
+            circuit=circuit,
+            text=text,
+            name=source,
+            source=source,
+            fingerprint=fingerprint,
+            options=options,
+        ),
         [Arrival(launch=launch, cases=failed)],
-        name=source,
-        source=source,
-        fingerprint=fingerprint,
-        options=options,
-        at=at,
+        at,
     )
     return opened.run_id
 

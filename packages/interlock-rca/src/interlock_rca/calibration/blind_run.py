@@ -19,7 +19,7 @@ from interlock.system.errors import SourceError
 from interlock_rca.calibration.scenario import LabelledCase, Scenario
 from interlock_rca.config import RcaConfig
 from interlock_rca.intake import make_arrivals
-from interlock_rca.knowledge.intake import begin_suite
+from interlock_rca.knowledge.intake import NewSuite, begin_suite
 from interlock_rca.records import Failure, Job, Launch, Repo
 from interlock_rca.sources.read import SourceLaunch
 from interlock_rca.taxonomy import TAXONOMY
@@ -124,14 +124,16 @@ def begin_scenario(
     ]
     opened = begin_suite(
         connection,
-        circuit,
-        text,
+        NewSuite(
+            circuit=circuit,
+            text=text,
+            name=f"calibration {number}",
+            source=scenario.name,
+            fingerprint=f"{scenario.digest}-{number}",
+            options=options,
+            number=number,
+        ),
         launches,
-        name=f"calibration {number}",
-        source=scenario.name,
-        fingerprint=f"{scenario.digest}-{number}",
-        options=options,
-        at=at,
-        number=number,
+        at,
     )
     return opened.run_id

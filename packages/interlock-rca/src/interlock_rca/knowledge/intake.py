@@ -86,35 +86,38 @@ class OpenedSuite(msgspec.Struct, frozen=True):
     run_id: int
 
 
+class NewSuite(msgspec.Struct, frozen=True, kw_only=True):
+    """A suite to begin, and the terms of its run."""
+
+    circuit: Circuit
+    text: str
+    """The circuit's bundle as text."""
+    name: str
+    description: str = ""
+    source: str
+    fingerprint: str
+    options: Mapping[str, Any]
+    number: int | None = None
+    """The run's number; the next one if None."""
+
+
 def begin_suite(
-    connection: Connection,
-    circuit: Circuit,
-    text: str,
-    arrivals: Iterable[Arrival],
-    *,
-    name: str,
-    description: str = "",
-    source: str,
-    fingerprint: str,
-    options: Mapping[str, Any],
-    at: float,
-    number: int | None = None,
+    connection: Connection, new: NewSuite, arrivals: Iterable[Arrival], at: float
 ) -> OpenedSuite:
-    """A new suite, its run, and all that arrived; or nothing. It gets the next number, or that
-    one."""
+    """Write a new suite, its run and all that arrived, or nothing."""
     with transaction(connection) as raw:
         run_id = insert_run(
             raw,
-            circuit,
-            text,
-            source=source,
-            fingerprint=fingerprint,
-            options=options,
+            new.circuit,
+            new.text,
+            source=new.source,
+            fingerprint=new.fingerprint,
+            options=new.options,
             at=at,
-            number=number,
+            number=new.number,
         )
-        suite_id = open_suite(raw, run_id, name, description, at)
-        _add_arrivals(raw, circuit, suite_id, run_id, arrivals, at)
+        suite_id = open_suite(raw, run_id, new.name, new.description, at)
+        _add_arrivals(raw, new.circuit, suite_id, run_id, arrivals, at)
     return OpenedSuite(suite_id, run_id)
 
 

@@ -31,7 +31,7 @@ from interlock_rca.application import BuiltinAnalystRole, Rca
 from interlock_rca.config import RcaConfig
 from interlock_rca.findings import read_findings
 from interlock_rca.intake import KnownFailures, make_arrivals
-from interlock_rca.knowledge.intake import OpenedSuite, begin_suite, extend_suite
+from interlock_rca.knowledge.intake import NewSuite, OpenedSuite, begin_suite, extend_suite
 from interlock_rca.knowledge.suites import (
     SuiteCase,
     find_suite,
@@ -111,14 +111,15 @@ class AnalysisWorld(World):
 
     def take_in(self, *intakes: SourceLaunch, name: str = "suite") -> OpenedSuite:
         with open_writer(self.address) as connection:
-            return begin_suite(
-                *(connection, self.circuit, self.text, make_arrivals(intakes)),
+            new = NewSuite(
+                circuit=self.circuit,
+                text=self.text,
                 name=name,
                 source=name,
                 fingerprint=name,
                 options={"thresholds": self.thresholds},
-                at=self.clock.time,
             )
+            return begin_suite(connection, new, make_arrivals(intakes), self.clock.time)
 
     def add(self, *intakes: SourceLaunch, suite_id: int = 1) -> list[int]:
         """What is new in these, for a suite that is there."""
