@@ -7,7 +7,7 @@ shown, and without an analysis their words are.
 import os
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -25,11 +25,12 @@ from interlock_history.quarantine import Quarantine, read_quarantine
 from interlock_history.segment import Segment, make_segment
 from interlock_history.settings import HistorySettings
 from interlock_history.store import FolderStore, HistoryStore, merge_stores
-from interlock_rca import analyze as analysis
+from interlock_rca.analyze import AnalysisRequest, analyze
 from interlock_rca.ci_run import CiRun
-from interlock_rca.config import change_config
+from interlock_rca.config import RcaConfig
 from interlock_rca.records import Findings
 from interlock_rca.report.outline import build_outline
+from interlock_rca.sources.read import SourceLaunch
 
 Say = Callable[[str], None]
 
@@ -152,32 +153,25 @@ class Reporter:
         """Return the built-in analyst's findings; None if nothing failed, the analysis failed, or
         there are no reports to read."""
         run = request.run
-        name = f"ci {run.label or run.project or run.provider}"
         if not (reports := [*request.results, *request.evidence]):
             return None
+
+        def find_ranges(config: RcaConfig, intakes: Sequence[SourceLaunch]) -> RcaConfig:
+            return resolve_last_green(
+                config, intakes, store, self._settings, os.environ, self._note, run
+            )
+
+        wanted = AnalysisRequest(
+            sources=reports,
+            name=f"ci {run.label or run.project or run.provider}",
+            needs_failures=True,
+            mask=mask_failure,
+            changes={"repo": list(request.repos), "last_green": list(request.last_green)},
+            find_ranges=find_ranges,
+            note=self._note,
+        )
         try:
-            intakes = [
-                msgspec.structs.replace(each, failures=[*map(mask_failure, each.failures)])
-                for each in analysis.read_launches(reports, name, None, self._note)
-            ]
-            if not any(intake.failures for intake in intakes):
-                return None
-            with project.write() as connection:
-                found = analysis.find_matching_suite(connection, name, intakes)
-                circuit, changes = project.prepare_circuit(analysis.CIRCUIT, {}, None)
-                before = analysis.find_config(project, connection, found, changes, {})
-                repos, greens = list(request.repos), list(request.last_green)
-                config = change_config(analysis.read_config(before), repos, None, greens)
-                config = resolve_last_green(
-                    config, intakes, store, self._settings, os.environ, self._note, run
-                )
-                options = analysis.assign_reviewer(before, config)
-                pool = project.build_pool(circuit.source.circuit, options)
-                suite, _ = analysis.add_launches(connection, found, name, circuit, intakes, options)
-                analysis.work_on_suite(
-                    project, connection, suite, pool, wait_for_humans=False, wait_for_limits=False
-                )
-                return analysis.collect_findings(connection, suite)
+            return analyze(project, wanted).findings
         except InterlockError as error:
             self._problems.append(f"no causes were looked for: {format_line(str(error), 300)}")
             return None
