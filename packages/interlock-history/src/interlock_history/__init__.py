@@ -1,1 +1,1 @@
-"""The memory of test results: which run they came from, how they are kept, what they say."""
+"""The memory of test results: which runs they came from, how they are kept, what they show."""

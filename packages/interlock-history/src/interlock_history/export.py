@@ -1,4 +1,4 @@
-"""Everything that is remembered, one result a line; and what is old enough to be forgotten."""
+"""Export every stored result, and find results old enough to be forgotten."""
 
 from collections.abc import Iterator
 
@@ -14,7 +14,8 @@ _encode = msgspec.json.Encoder().encode
 
 
 def iterate_results(store: HistoryStore, wanted: str = "") -> Iterator[str]:
-    """Each result as a JSON object, segment by segment; only of tests with `wanted` in their id."""
+    """Yield each result as a JSON object, segment by segment, for tests with `wanted` in their
+    id."""
     for each in store.list_segments():
         packed = store.read(each)
         names = store.read_names(packed.table) if packed else None
@@ -39,7 +40,8 @@ def iterate_results(store: HistoryStore, wanted: str = "") -> Iterator[str]:
 
 
 def find_old_segments(store: HistoryStore, age: float, scope: str = "") -> list[str]:
-    """The segments that are so many seconds older than the newest. What cannot be read stays."""
+    """Return the segments that are at least `age` seconds older than the newest. Unreadable ones
+    stay."""
     times: dict[str, float] = {}
     wanted: list[str] = []
     for each in store.list_segments():

@@ -1,7 +1,7 @@
 """The memory of results on a team's server, over its HTTP API.
 
-The same frames as in a folder, and what is fetched once stays on this machine: blobs never change,
-so only what is new is asked for. The token comes from the environment only.
+It uses the same frames as a folder. Blobs never change, so each is fetched once and kept on this
+machine. The token comes from the environment only.
 """
 
 import hashlib
@@ -95,7 +95,7 @@ class HttpStore(HistoryStore):
         return f"{self.name}: {kind} {key}"
 
     def _keep(self, kind: BlobKind, key: str, data: bytes) -> None:
-        """A copy on this machine; without it the next one asks again."""
+        """Keep a copy on this machine; without it, the next process asks again."""
         try:
             self._kept.keep_blob(kind, key, data)
         except OSError:
@@ -110,7 +110,7 @@ class HttpStore(HistoryStore):
         return found.get(name) if isinstance(found, dict) else None
 
     def _ask(self, method: str, path: str, body: Any = None, *, missing: bool = False) -> Any:
-        """The content of an answer; None if there is nothing, where that may be."""
+        """Return the content of an answer, or None if it is missing and may be."""
         failures = 0
         while True:
             try:

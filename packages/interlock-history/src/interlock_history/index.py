@@ -1,9 +1,9 @@
-"""The index: of every test and every source the statuses seen, as columns of bytes.
+"""The index: the statuses of every test on every source, as columns of bytes.
 
 A lane is the history of one job and variant on one line of development. A column of it is one
-source tree: a byte for each test, all statuses that any try, attempt or run on this tree had,
-united. So ingesting twice or in another order gives the same column. Worked out from the
-segments, kept beside them, brought up to date by what is new, and made again when it is lost.
+source tree: a byte per test, which unites the statuses of all tries, attempts and runs on that
+tree. So ingesting twice, or in another order, gives the same column. The index is derived from the
+segments, kept beside them, updated with new ones, and rebuilt when lost.
 """
 
 import hashlib
@@ -25,12 +25,12 @@ _HEADS: Final = "lanes"
 
 
 class Lane(msgspec.Struct, frozen=True, array_like=True, order=True):
-    """Results that may be compared with each other."""
+    """Results that can be compared with each other."""
 
     project: str
     scope: Scope
     branch: str
-    """The branch, where the scope is another branch than the default one."""
+    """The branch, if the scope is a branch other than the default one."""
     label: str
     """The job and its variant."""
 
@@ -44,22 +44,22 @@ class Column(msgspec.Struct, frozen=True, array_like=True):
 
     source: str
     at: float
-    """When its newest commit was first tested."""
+    """The time when its newest commit was first tested."""
     commits: tuple[str, ...] = ()
-    """The commits with this tree: more than one where a change was taken back."""
+    """The commits with this tree: more than one where a change was reverted."""
     pr: str = ""
     runs: tuple[str, ...] = ()
-    """Each attempt that tested it, as RUN#ATTEMPT."""
+    """The attempts that tested it, as RUN#ATTEMPT."""
     ignored: tuple[str, ...] = ()
-    """Those of them that teach nothing, because nearly everything failed."""
+    """The attempts to ignore because nearly everything failed."""
     is_whole: bool = True
-    """Whether every shard is there."""
+    """True if every shard is there."""
     segments: tuple[str, ...] = ()
 
 
 class LaneIndex(msgspec.Struct):
-    """A lane with its columns. `rows` of a column are one byte for each test, without the zeros at
-    its end."""
+    """A lane with its columns. The `rows` of a column hold one byte per test, without trailing
+    zeros."""
 
     lane: Lane
     columns: list[Column]
@@ -67,12 +67,12 @@ class LaneIndex(msgspec.Struct):
     rows: list[bytes]
 
     def read_rows(self, chosen: Sequence[int]) -> list[bytes]:
-        """Of each test, its statuses in the chosen columns."""
+        """Return, for each test, its statuses in the chosen columns."""
         count = len(self.tests)
         if not count or not chosen:
             return [b""] * count
         joined = b"".join(self.rows[at].ljust(count, b"\0") for at in chosen)
-        # Columns one after another: every count-th byte is one test's row.
+        # In the concatenated columns, every count-th byte belongs to one test.
         return [joined[at::count] for at in range(count)]
 
 
@@ -97,7 +97,7 @@ _encode = msgspec.msgpack.Encoder().encode
 
 
 class HistoryIndex:
-    """The index of one store, up to date when it was opened."""
+    """The index of one store, updated when it is opened."""
 
     def __init__(self, store: HistoryStore, settings: HistorySettings) -> None:
         self._store = store
@@ -115,7 +115,7 @@ class HistoryIndex:
         return self._heads[lane]
 
     def load_lane(self, lane: Lane) -> LaneIndex:
-        """A lane with its rows, columns in the order of time."""
+        """Return a lane with its rows, with columns in time order."""
         found = self._loaded.get(lane) or self._load_matrix(lane)
         if found is None:
             found = LaneIndex(lane, [], [], [])
@@ -135,7 +135,7 @@ class HistoryIndex:
         return {head.lane: head.columns for head in found.heads}
 
     def _refresh(self) -> None:
-        """Take in the segments that are new, and forget those that are gone."""
+        """Add new segments, and drop those that are gone."""
         present = set(self._store.list_segments())
         known = {
             each: (lane, column.source)
@@ -177,7 +177,7 @@ class HistoryIndex:
         self._keep_lane(index)
 
     def _compute(self, index: LaneIndex, wanted: Sequence[Column], fresh: Sequence[Column]) -> None:
-        """Give the index these columns; those that are fresh are worked out from their segments."""
+        """Set the columns of the index; compute those in `fresh` from their segments."""
         rows = dict(zip((c.source for c in index.columns), index.rows, strict=True))
         again = {column.source for column in fresh}
         builder = _ColumnBuilder(self._store, index.tests, self._settings)
@@ -193,7 +193,7 @@ class HistoryIndex:
         index.rows[:] = [row for _, row in found]
 
     def _load_matrix(self, lane: Lane) -> LaneIndex | None:
-        """The lane as it is kept; None if it is not, or is that of other columns."""
+        """Return the stored lane; None if it is missing or describes other columns."""
         raw = self._store.read_derived(lane.name)
         try:
             matrix = msgspec.msgpack.decode(raw, type=_Matrix) if raw else None
@@ -211,7 +211,7 @@ class HistoryIndex:
 
 
 def _mark(column: Column) -> str:
-    """Changes when a column is worked out from other segments."""
+    """Return a mark that changes when a column is computed from other segments."""
     text = "".join((column.source, *column.segments))
     return hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
 
@@ -229,7 +229,7 @@ class _ColumnBuilder:
         self._tables: dict[str, list[int]] = {}
 
     def build(self, column: Column) -> tuple[Column, bytes] | None:
-        """The column from its segments; None if none of them can be read."""
+        """Compute the column from its segments; return None if none is readable."""
         found: list[tuple[PackedSegment, list[int]]] = []
         for each in column.segments:
             packed = self._store.read(each)
@@ -246,7 +246,7 @@ class _ColumnBuilder:
         attempts = {name: _unite(group, len(self._tests)) for name, group in groups.items()}
         most = max(map(_count_ran, attempts.values()))
         for name, statuses in attempts.items():
-            # An attempt that repeats only what failed is expected to fail.
+            # An attempt that repeats only failures is expected to fail.
             is_repeat = 2 * _count_ran(statuses) < most
             if not is_repeat and is_infrastructure(statuses, self._settings):
                 ignored.append(name)
@@ -266,7 +266,7 @@ class _ColumnBuilder:
         return made, bytes(row).rstrip(b"\0")
 
     def _find_places(self, packed: PackedSegment) -> list[int] | None:
-        """Where each of its tests stands in the lane; new ones are added to it."""
+        """Return the place of each test in the lane, adding new tests to it."""
         names = self._store.read_names(packed.table)
         if names is None:
             return None
@@ -303,7 +303,7 @@ def _or_into(row: bytearray, other: bytearray) -> None:
 
 
 def is_infrastructure(statuses: bytes | bytearray, settings: HistorySettings) -> bool:
-    """Whether so much failed that no single test can be blamed."""
+    """Return True if too much failed to blame any single test."""
     failed = sum(statuses.count(bits) for bits in range(8) if bits & FAIL and not bits & PASS)
     ran = _count_ran(statuses)
     return ran >= settings.infrastructure_least and failed > settings.infrastructure_share * ran
@@ -314,8 +314,8 @@ def _count_ran(statuses: bytes | bytearray) -> int:
 
 
 def _find_time(runs: Sequence[CiRun]) -> float:
-    """When the newest of its commits was first tested. Running an old commit again moves nothing;
-    taking a change back does."""
+    """Return when the newest of its commits was first tested. Rerunning an old commit changes
+    nothing; a revert does."""
     first: dict[str, float] = {}
     for run in runs:
         first[run.commit] = min(run.at, first.get(run.commit, run.at))
@@ -323,7 +323,7 @@ def _find_time(runs: Sequence[CiRun]) -> float:
 
 
 def _has_all_shards(runs: Sequence[CiRun]) -> bool:
-    """Whether some attempt has every shard that it says there are."""
+    """Return True if one attempt has every shard that it declares."""
     seen: dict[str, set[str]] = defaultdict(set)
     for run in runs:
         seen[f"{run.provider} {run.run}"].add(run.shard)

@@ -1,8 +1,8 @@
-"""Results of a job, passed ones too, from its reports into the memory.
+"""Read the results of a job, passed tests included, into the memory.
 
-A test that stands in the reports several times, or is marked as run again, is one test with several
-tries. What is kept of a failure is its fingerprint and a short excerpt without secrets: whoever may
-open a pull request may read a CI cache.
+A test that appears several times in the reports, or is marked as rerun, is one test with several
+tries. A failure keeps only its fingerprint and a short excerpt without secrets, because anybody who
+may open a pull request may read a CI cache.
 """
 
 import time
@@ -28,14 +28,15 @@ from interlock_rca.sources.junit_elements import JUnitCase, JUnitSuite
 from interlock_rca.sources.read import find_entries
 
 MOST_EXCERPTS: Final = 2_000
-"""Failures of one job beyond these keep no excerpt and no fingerprint: a job that fails in
+"""The most failures of one job that keep an excerpt and a fingerprint: a job that fails in
 thousands of tests has one cause, and the memory must not grow with it."""
 _LONGEST_EXCERPT: Final = 400
 _MOST_TRIES: Final = 20
 _MOST_TESTS: Final = 2_000_000
 _OLDEST: Final = 2 * 365 * 86_400
 _OLDEST_IN_CI: Final = 3 * 86_400
-"""A CI job reports what it has just run; a clock that is further off would put it into the past."""
+"""The oldest start time believed in a CI job. A job reports what it has just run; a clock that is
+further off would move it into the past."""
 _AHEAD: Final = 3_600
 _LEAST_STRANGE: Final = 10
 _WELL_KNOWN: Final = 0.5
@@ -44,13 +45,13 @@ TRIES_WORDS: Final = {"P": "passed", "F": "failed", "S": "skipped"}
 
 
 class Results(msgspec.Struct, frozen=True):
-    """What some reports say, each test once."""
+    """The contents of some reports, each test once."""
 
     statuses: dict[str, tuple[int, int]]
-    """Of each test, its statuses and the code of its duration."""
+    """The statuses and duration code of each test."""
     failures: list[FailedTest]
     started_at: float | None
-    """The earliest time that the reports name."""
+    """The earliest time in the reports."""
     files: int
     notes: tuple[str, ...]
     reports: dict[str, list[str]] = {}
@@ -58,7 +59,7 @@ class Results(msgspec.Struct, frozen=True):
 
 
 class Ingested(msgspec.Struct, frozen=True):
-    """What was taken in."""
+    """The outcome of an ingest."""
 
     segment: Segment
     is_new: bool
@@ -69,7 +70,7 @@ class Ingested(msgspec.Struct, frozen=True):
 def ingest_results(
     words: Sequence[str], run: CiRun, store: HistoryStore, now: float = 0.0
 ) -> Ingested:
-    """Read the reports that the words name and keep them as results of that run."""
+    """Read the reports that the words name and store them as results of that run."""
     now = now or time.time()
     results = read_results(words)
     notes = list(results.notes)
@@ -87,8 +88,8 @@ def ingest_results(
 
 
 def _find_strangers(reports: Mapping[str, Sequence[str]], store: HistoryStore) -> Iterator[str]:
-    """What to say of reports none of whose tests was ever seen, beside others that are well known:
-    they may be another project's. Nothing is left out, as it may be a new part of this one."""
+    """Yield a note for each report whose tests are all unknown although others are known: it may
+    belong to another project. Nothing is left out, as it may be a new part of this one."""
     large = {label: tests for label, tests in reports.items() if len(tests) >= _LEAST_STRANGE}
     if len(large) < 2:
         return
@@ -104,7 +105,7 @@ def _find_strangers(reports: Mapping[str, Sequence[str]], store: HistoryStore) -
 
 
 def read_results(words: Sequence[str]) -> Results:
-    """All results that the words name. SourceError if there are none."""
+    """Return all results that the words name. Raise SourceError if there are none."""
     reading = _ResultReader()
     for word in words:
         reading.read_word(word)
@@ -115,7 +116,7 @@ class _ResultReader:
     def __init__(self) -> None:
         self._tries: dict[str, str] = {}
         self._report: dict[str, str] = {}
-        """The tries of the report that is being read."""
+        """The tries in the report that is being read."""
         self._reports: dict[str, list[str]] = {}
         self._durations: dict[str, int] = {}
         self._ids: dict[tuple[str, str, str], str] = {}
@@ -215,7 +216,7 @@ class _ResultReader:
 
 
 def mask_failure(failure: Failure) -> Failure:
-    """The failure without secrets, as it may be kept and shown."""
+    """Return the failure without secrets, fit to be kept and shown."""
     return msgspec.structs.replace(
         failure,
         test_name=mask_tokens(failure.test_name),
@@ -227,14 +228,14 @@ def mask_failure(failure: Failure) -> Failure:
 
 
 def make_short_excerpt(failure: Failure) -> str:
-    """What a failure says, in a few words."""
+    """Return a short excerpt of a failure."""
     text = failure.message or failure.stack
     kind = f"{failure.type}: " if failure.type and failure.type not in text else ""
     return clean_text(kind + text[: 4 * _LONGEST_EXCERPT])[:_LONGEST_EXCERPT]
 
 
 def _list_tries(case: JUnitCase) -> str:
-    """How each try of a case ended, in order."""
+    """Return how each try of a case ended, in order."""
     if case.results:
         return "F" * min(1 + case.reruns, _MOST_TRIES)
     if case.flaky:
@@ -250,15 +251,16 @@ def _unite_tries(tries: str) -> int:
 
 
 def _join_cases(one: int, other: int) -> int:
-    """The status of cases that only a masked parameter tells apart. They are no tries of one
-    another: where one failed for good, the test failed."""
+    """Return the status of cases that only a masked parameter separates. They are different tests,
+    not tries: if one failed for good, the result is a failure."""
     if FAIL in (one & FLIP, other & FLIP):
         return FAIL
     return one | other if FLIP in (one & FLIP, other & FLIP) else (one | other) & FLIP or SKIP
 
 
 def describe_tries(tries: Iterable[str]) -> str:
-    """`failed, then passed`; a test that passed only when run again never just passed."""
+    """Return a phrase such as `failed, then passed`. A test that passed only when rerun never
+    simply passed."""
     words = [TRIES_WORDS[each] for each in tries]
     shown = [word for at, word in enumerate(words) if at == 0 or word != words[at - 1]]
     return ", then ".join(shown)

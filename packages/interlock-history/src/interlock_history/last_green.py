@@ -1,4 +1,4 @@
-"""`--last-green auto`: each failing test is compared with its own last pass, as remembered."""
+"""`--last-green auto`: compare each failing test with its own last remembered pass."""
 
 import os
 from collections.abc import Callable, Iterable, Mapping
@@ -41,9 +41,9 @@ def resolve_last_green(
     note: Callable[[str], None],
     known: CiRun | None = None,
 ) -> RcaConfig:
-    """The configuration with a range for every failing test, in each repository that has the tested
-    commit and whose last green revision is `auto`. `known` is the run, where somebody has said
-    which it is; else the environment and the reports tell."""
+    """Return the configuration with a range for every failing test, in each repository that has the
+    tested commit and whose last green revision is `auto`. `known` is the run; without it, the
+    environment and the reports identify the run."""
     greens = config.last_green
     wanted = [repo for repo in config.repos if greens.get(repo.name, greens.get("", "")) == AUTO]
     plain = {name: green for name, green in greens.items() if green != AUTO}
@@ -70,8 +70,8 @@ def resolve_last_green(
 
 
 def find_test_ranges(finder: RangeFinder, failures: Iterable[Failure]) -> dict[str, TestRange]:
-    """The range of each failed test, by its id. Where a report names no suite, or a log is all
-    there is, the memory knows the test without one."""
+    """Return the range of each failed test by its id. If a report names no suite, or is only a log,
+    the test's id without a suite is looked up too."""
     known = {name_failed_test(failure): failure for failure in failures}
     asked = {
         test: test
@@ -90,8 +90,8 @@ def _find_run(
     settings: HistorySettings,
     environ: Mapping[str, str],
 ) -> CiRun:
-    """The run that is analysed: as the environment says it, on the commit that the reports name if
-    the repository has it."""
+    """Return the analysed run: from the environment, on the commit that the reports name if the
+    repository has it."""
     folder = Path(repo.path)
     flags = {}
     git = Git(folder, READ, safe=read_safe_folders())
@@ -112,8 +112,8 @@ def _find_remembered_run(
     memory: History,
     note: Callable[[str], None],
 ) -> CiRun:
-    """Nobody says which commit these results are of. If the tests do not fail on the commit that is
-    checked out, as far as is remembered, it is the newest commit on which all of them do."""
+    """Guess the commit of results that name none. If the memory has no failure of the tests on the
+    checked-out commit, return the newest commit on which all of them fail."""
     tests = {name_failed_test(failure) for failure in failures}
     if tests & set(memory.list_failing(run)):
         return run

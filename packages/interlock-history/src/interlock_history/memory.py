@@ -1,7 +1,7 @@
-"""The memory as whoever asks sees it: which lanes there are, and what each test did in them.
+"""Queries over the memory: its lanes, and what each test did in them.
 
-Answers are about one project and, unless asked otherwise, about its default branch: results of pull
-requests and other branches are kept apart and never change them.
+Answers are about one project and, by default, its default branch. Results of pull requests and
+other branches are kept apart and never change them.
 """
 
 from collections import Counter
@@ -27,16 +27,16 @@ from interlock_rca import test_names as names
 from interlock_rca.ci_run import CiRun, Scope, name_attempt
 
 UNNAMED: Final = "(no name)"
-"""What a project is called whose name nobody gave."""
+"""The display name of a project without a name."""
 _MOST_COLUMNS: Final = 2_000
-"""Older sources than these are kept, but statistics do not look at them."""
+"""The number of sources that statistics look at; older ones are kept."""
 _HARMLESS: Final = bytes(bits for bits in range(8) if not bits & FAIL)
 _NOT_RUN: Final = bytes((0, SKIP))
 _FLIPS: Final = tuple(bits for bits in range(8) if bits & FLIP == FLIP)
 
 
 class TestResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What one job reported about one test."""
+    """One job's report about one test."""
 
     __test__ = False
 
@@ -51,11 +51,11 @@ class TestResult(msgspec.Struct, frozen=True, kw_only=True):
     fingerprint: str = ""
     excerpt: str = ""
     is_ignored: bool = False
-    """Nearly everything failed there: it teaches nothing."""
+    """True if nearly everything failed there, so the result says nothing."""
 
 
 class History:
-    """What a store remembers, up to date when it was opened."""
+    """The contents of a store, updated when it is opened."""
 
     def __init__(self, store: HistoryStore, settings: HistorySettings | None = None) -> None:
         self.store = store
@@ -66,7 +66,7 @@ class History:
 
     @property
     def problems(self) -> list[str]:
-        """What could not be read, a sentence each."""
+        """Return a sentence for everything that could not be read."""
         return self.store.problems
 
     @cached_property
@@ -74,7 +74,7 @@ class History:
         return sorted({lane.project for lane in self.index.list_lanes()})
 
     def choose_project(self, wanted: str) -> str:
-        """That project, or the only one. UsageError if it is not clear which."""
+        """Return that project, or the only one. Raise UsageError if it is ambiguous."""
         known = ", ".join(name or UNNAMED for name in self.projects) or "none"
         if wanted:
             name = "" if wanted == UNNAMED else wanted
@@ -98,22 +98,22 @@ class History:
         ]
 
     def find_now(self, lanes: Iterable[Lane]) -> float:
-        """The newest moment in these lanes: the present, as far as the memory knows."""
+        """Return the newest time in these lanes, which stands for the present."""
         return max(
             (column.at for lane in lanes for column in self.index.list_columns(lane)), default=0.0
         )
 
     def list_columns(self, lane: Lane) -> list[Column]:
-        """The sources of a lane that statistics look at, in the order of time."""
+        """Return the sources of a lane that statistics look at, in time order."""
         return self._read_lane(lane)[0]
 
     def iterate_rows(self, lane: Lane) -> Iterator[tuple[str, bytes]]:
-        """Every test of a lane that some source has, with its statuses in `list_columns`."""
+        """Yield every test of a lane that some source has, with its statuses in `list_columns`."""
         _, tests, rows = self._read_lane(lane)
         return ((test, row) for test, row in zip(tests, rows, strict=True) if row.strip(b"\0"))
 
     def read_row(self, lane: Lane, test: str) -> bytes | None:
-        """The statuses of a test in `list_columns`; None if no source has it."""
+        """Return the statuses of a test in `list_columns`; None if no source has it."""
         _, tests, rows = self._read_lane(lane)
         if lane not in self._places:
             self._places[lane] = {name: at for at, name in enumerate(tests)}
@@ -121,7 +121,7 @@ class History:
         return None if place is None or not rows[place].strip(b"\0") else rows[place]
 
     def find_tests(self, lanes: Iterable[Lane], wanted: str) -> list[str]:
-        """The tests that a word means in these lanes."""
+        """Return the tests in these lanes that a word matches."""
         known = {test for lane in lanes for test, _ in self.iterate_rows(lane)}
         return names.match_tests(known, self.settings.aliases.get(wanted, wanted))
 
@@ -130,7 +130,7 @@ class History:
         return verdicts.list_verdicts(row, self.list_columns(lane)) if row else []
 
     def summarize_test(self, lane: Lane, test: str, now: float | None = None) -> TestSummary | None:
-        """What a lane says about a test; None if it does not know it."""
+        """Return a lane's summary of a test; None if the lane does not know it."""
         test = self.settings.aliases.get(test, test)
         found = self.list_verdicts(lane, test)
         if not found:
@@ -141,11 +141,11 @@ class History:
     def summarize_lane(
         self, lane: Lane, now: float | None = None, *, only_troubled: bool = True
     ) -> list[TestSummary]:
-        """What a lane says about each test that ever flipped, or failed on one of its two newest
-        sources; about all, if asked."""
+        """Return the lane's summaries of tests that ever flipped, or failed on one of its two
+        newest sources; of all tests unless `only_troubled`."""
         columns, tests, rows = self._read_lane(lane)
         at = self.find_now([lane]) if now is None else now
-        # Of a pull request only one of several sources counts: which is newest is not seen here.
+        # Only one source of a pull request counts, and the newest cannot be determined here.
         is_troubled = _has_failed if lane.scope == "pull-request" else _needs_a_look
         return [
             verdicts.summarize(
@@ -156,7 +156,7 @@ class History:
         ]
 
     def read_results(self, lane: Lane, test: str, most: int = 100) -> list[TestResult]:
-        """What the newest jobs that have the test reported about it, the newest first."""
+        """Return the reports of the newest jobs that have the test, newest first."""
         renamed = {old for old, new in self.settings.aliases.items() if new == test} | {test}
         found: list[TestResult] = []
         for column in reversed(self.index.list_columns(lane)):
@@ -169,13 +169,13 @@ class History:
         return sorted(found, key=lambda each: (-each.at, each.run, each.job, each.shard))[:most]
 
     def compare_durations(self, lane: Lane, test: str) -> DurationTrend | None:
-        """How long a test takes now, against before."""
+        """Compare a test's current duration with its earlier one."""
         results = self.read_results(lane, test, most=500)
         pairs = ((each.at, each.duration) for each in results if each.bits & PASS)
         return verdicts.compare_durations(pairs, self.settings, self.find_now([lane]))
 
     def list_failing(self, run: CiRun) -> list[str]:
-        """The tests that failed, or flipped, on the source of a run, in any job."""
+        """Return the tests that failed or flipped on the source of a run, in any job."""
         found: set[str] = set()
         for lane in self.index.list_lanes():
             for number, column in enumerate(self.list_columns(lane)):
@@ -185,7 +185,8 @@ class History:
         return sorted(found)
 
     def list_columns_with(self, project: str, tests: Iterable[str]) -> list[Column]:
-        """The sources of the default branch on which all of these tests failed, newest first."""
+        """Return the sources of the default branch on which all of these tests failed, newest
+        first."""
         wanted = list(tests)
         found: list[Column] = []
         for lane in self.list_lanes(project):
@@ -199,7 +200,7 @@ class History:
         return sorted(found, key=lambda column: -column.at)
 
     def count_statuses(self, lane: Lane, column: Column) -> dict[str, int]:
-        """How many tests passed, failed, did both and were skipped on one source."""
+        """Count the tests that passed, failed, did both or were skipped on one source."""
         index = self.index.load_lane(lane)
         at = next(at for at, each in enumerate(index.columns) if each.source == column.source)
         found = Counter(verdicts.judge(bits) for bits in index.rows[at])
@@ -207,7 +208,7 @@ class History:
         return {word: found[cast("verdicts.Status", status)] for word, status in words.items()}
 
     def find_unstable_names(self, lane: Lane) -> list[tuple[str, int]]:
-        """Patterns of test names that are new in every run, and how many names each has."""
+        """Return patterns of test names that change in every run, each with its number of names."""
         seen = Counter({test: len(row) - row.count(0) for test, row in self.iterate_rows(lane)})
         return names.find_unstable_names(seen, len(self.list_columns(lane)))
 
@@ -247,7 +248,7 @@ class History:
         return self._rows[lane]
 
     def _apply_aliases(self, index: LaneIndex, rows: list[bytes]) -> tuple[list[str], list[bytes]]:
-        """Renamed tests under their new name."""
+        """Return the names and rows with renamed tests under their new names."""
         aliases = self.settings.aliases
         if not aliases:
             return index.tests, rows
@@ -263,7 +264,7 @@ def _has_failed(row: bytes) -> bool:
 
 
 def _needs_a_look(row: bytes) -> bool:
-    """Told from bytes alone: of tens of thousands of tests, few need more."""
+    """Return True if the bytes alone show trouble: of tens of thousands of tests, few do."""
     ran = row.translate(None, _NOT_RUN)
     return any(bits in ran for bits in _FLIPS) or _has_failed(ran[-2:])
 
@@ -274,7 +275,7 @@ def _unite(one: bytes, other: bytes) -> bytes:
 
 
 def list_scopes(lanes: Sequence[Lane]) -> list[str]:
-    """The lines of development that lanes belong to, in words."""
+    """Name the lines of development that lanes belong to."""
     names: dict[str, str] = {"default": "the default branch", "queue": "the merge queue"}
     names["pull-request"] = "pull requests"
     return sorted({names.get(lane.scope) or f"branch {lane.branch}" for lane in lanes})

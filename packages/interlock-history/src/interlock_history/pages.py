@@ -1,5 +1,5 @@
-"""The window's pages of tests, and their list in the HTTP API: those that need a look, and what is
-remembered of one."""
+"""The window's pages of tests and their HTTP API: the list of tests that need attention, and the
+history of one."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any, Final
@@ -36,20 +36,20 @@ _STATES: Final = ("flaky", "suspected", "broken", "failing", "fixed")
 
 
 class LaneHistory(msgspec.Struct, frozen=True):
-    """What one job says about a test."""
+    """One job's view of a test."""
 
     summary: TestSummary
     meaning: str
     verdicts: tuple[Verdict, ...]
-    """The newest, the newest last."""
+    """The newest verdicts, in time order."""
     durations: DurationTrend | None
     results: tuple[tuple[TestResult, str, float | None], ...]
-    """The newest first, each with its tries in words and its seconds."""
+    """The newest results first, each with its tries in words and its seconds."""
 
 
 @get("/tests", sync_to_thread=True)
 def show_tests(request: Request[Any, Any, Any], window: Window) -> Response[str]:
-    """What the memory of results says about the tests of a project."""
+    """Show the tests of a project that need attention."""
     given = request.query_params
     wanted, text = given.get("state", ""), given.get("text", "").strip()[:_LONGEST_TEXT]
     history = _open_history(window.project)
@@ -78,7 +78,7 @@ def show_tests(request: Request[Any, Any, Any], window: Window) -> Response[str]
 
 @get("/tests/history", sync_to_thread=True)
 def show_test(request: Request[Any, Any, Any], window: Window) -> Response[str]:
-    """What is remembered of one test, job by job, and the causes it failed for."""
+    """Show the history of one test, job by job, and the causes of its failures."""
     wanted = request.query_params.get("test", "")[:_LONGEST_TEXT]
     history = _open_history(window.project)
     chosen = _choose_project(history, request.query_params.get("project", ""))
@@ -113,7 +113,8 @@ def _choose_project(history: History, wanted: str) -> str:
 
 
 def _summarize(history: History, lane: Lane, text: str, now: float) -> Sequence[TestSummary]:
-    """The tests of a lane that need a look; with a text, all that have it in their name."""
+    """Return the tests of a lane that need attention; with a text, all tests with it in their
+    names."""
     if not text:
         return history.summarize_lane(lane, now)
     fit = [test for test, _ in history.iterate_rows(lane) if text.lower() in test.lower()]
@@ -140,7 +141,7 @@ def _read_lane(
 
 
 def _list_failures(project: Project, test: str) -> list[FailedTest]:
-    """The analysed failures of a test, by the cause that was found."""
+    """Return the analysed failures of a test by cause."""
     if not test or not project.has_database:
         return []
     with project.read() as connection:
@@ -154,14 +155,14 @@ def _is_called(failed: FailedTest, test: str) -> bool:
 
 
 class TestRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """What one job says about a test."""
+    """One job's view of a test."""
 
     test: str
     job: str
     state: str
     meaning: str
     newest: str
-    """The newest verdicts, the newest last: `.` passed, `F` failed, `x` both, `s` skipped."""
+    """The newest verdicts in time order: `.` passed, `F` failed, `x` both, `s` skipped."""
     flips: int
     flips_of: int
     failures: int
@@ -183,8 +184,8 @@ def list_tests(
     of_project: Annotated[str, QueryParameter(name="project", max_length=200)] = "",
     limit: Annotated[int, Parameter(ge=1, le=_MOST_TESTS)] = 100,
 ) -> TestList:
-    """The tests that need a look, the most often failed first; with a text, all that have it in
-    their name."""
+    """List the tests that need attention, most failures first; with a text, all tests with it in
+    their names."""
     history = _open_history(project)
     lanes = history.list_lanes(_choose_project(history, of_project))
     now = history.find_now(lanes)

@@ -1,8 +1,8 @@
-"""Quarantine: tests whose failures do not count for a while, as a file in the repository.
+"""Quarantine: a file in the repository lists tests whose failures do not count for a while.
 
-Every entry names an owner, a reason and the day it ends; the tests keep running, and nothing is
-quarantined by itself. An entry that has expired counts no more. The file is edited by people, too:
-what they wrote around the entries stays.
+Every entry names an owner, a reason and the day it ends. Quarantined tests keep running, and
+nothing is quarantined automatically. Expired entries do not count. People edit the file too: the
+text around entries stays.
 """
 
 import tomllib
@@ -29,17 +29,17 @@ Finding = Literal["expired", "healed", "unknown", "too-long"]
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A quarantined test, or all that match a pattern."""
+    """A quarantined test, or all tests that match a pattern."""
 
     test: str
-    """The id of a test; `*` stands for anything."""
+    """The id of a test; `*` matches anything."""
     owner: str
     reason: str
     added: date
     expires: date
-    """The last day on which it counts."""
+    """The last day on which the entry counts."""
     job: str = ""
-    """Only in this job and variant."""
+    """The only job and variant in which the entry counts; empty for all."""
 
     def covers(self, test: str, label: str | None = None) -> bool:
         fits = test == self.test or fnmatchcase(test, self.test.replace("[", "[[]"))
@@ -56,7 +56,7 @@ class Quarantine(msgspec.Struct, frozen=True):
     entries: tuple[Entry, ...] = ()
 
     def find(self, test: str, today: date, label: str | None = None) -> Entry | None:
-        """The entry that excuses a test today."""
+        """Return the entry that excuses a test today, or None."""
         return next(
             (each for each in self.entries if each.expires >= today and each.covers(test, label)),
             None,
@@ -64,7 +64,8 @@ class Quarantine(msgspec.Struct, frozen=True):
 
 
 def read_quarantine(path: Path) -> Quarantine:
-    """The entries of a file; none if it is not there. SourceError if it is wrong."""
+    """Return the entries of a file, or none if it does not exist. Raise SourceError if it is
+    invalid."""
     if not path.exists():
         return Quarantine()
     try:
@@ -88,7 +89,7 @@ def make_entry(
     settings: HistorySettings,
     job: str = "",
 ) -> Entry:
-    """A new entry; UsageError if it says too little or lasts too long."""
+    """Return a new entry. Raise UsageError if it says too little or lasts too long."""
     words = (" ".join(text.split()) for text in (test, owner, reason))
     test, owner, reason = words
     if not (test and owner and reason):
@@ -111,7 +112,7 @@ def make_entry(
 
 
 def add_entry(path: Path, entry: Entry) -> None:
-    """Write an entry at the end of the file. UsageError if there is one for the same test."""
+    """Append an entry to the file. Raise UsageError if the test has one already."""
     import tomlkit
 
     known = read_quarantine(path).entries
@@ -128,7 +129,7 @@ def add_entry(path: Path, entry: Entry) -> None:
 
 
 def remove_entries(path: Path, test: str) -> int:
-    """Remove the entries with exactly that test or pattern; how many they were."""
+    """Remove the entries for exactly that test or pattern; return their number."""
     import tomlkit
 
     entries = read_quarantine(path).entries
@@ -145,7 +146,7 @@ def remove_entries(path: Path, test: str) -> int:
 
 
 class CheckedEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """An entry, what is wrong with it, and what its tests do now."""
+    """An entry, its problem if any, and the current state of its tests."""
 
     entry: Entry
     findings: tuple[Finding, ...]
@@ -156,7 +157,7 @@ class CheckedEntry(msgspec.Struct, frozen=True, kw_only=True):
 def check_quarantine(
     quarantine: Quarantine, memory: "History", project: str, today: date
 ) -> list[CheckedEntry]:
-    """Every entry, with whether it has expired or is no longer needed."""
+    """Return every entry with its state: expired, no longer needed, or fine."""
     lanes = memory.list_lanes(project)
     known = {lane: [test for test, _ in memory.iterate_rows(lane)] for lane in lanes}
     checked = []
@@ -201,7 +202,7 @@ def _check_entry(
 
 
 def is_healed(verdicts: Iterable["Verdict"], settings: HistorySettings) -> bool:
-    """Whether a test has passed often enough, over enough days, without failing in between."""
+    """Return True if a test passed often enough, over enough days, without failing in between."""
     counted = [each for each in verdicts if each.status != "skip"]
     number = _count_passes(counted)
     if number < settings.healed_passes:

@@ -1,9 +1,9 @@
-"""Between which commits a test broke: from its own newest pass to its oldest failure since.
+"""Find between which commits a test broke: from its newest pass to its oldest failure since.
 
-Each failing test is compared with itself, on the first-parent history of the commit that was
-tested. Where it never passed there, weaker answers come in turn, each with its reason: another
-variant, the last source without the test, the last green source, the merge-base, the commit built
-before. A test that flips is no ground to accuse anybody, and that is said instead.
+Each failing test is compared with itself on the first-parent history of the tested commit. If it
+never passed there, weaker answers are tried in turn, each with its reason: another variant, the
+last source without the test, the last green source, the merge-base, the commit built before. A
+flipping test gives no ground to accuse anybody, and the answer says so.
 """
 
 from collections import defaultdict
@@ -26,7 +26,7 @@ from interlock_rca.records import TestRange, unite_ranges
 from interlock_rca.sources.git.open import resolve_revision
 
 _LONGEST: Final = 20_000
-"""Commits of the first-parent history that are looked at."""
+"""The most commits of the first-parent history to look at."""
 _DEEPEN_BY: Final = 1_000
 _DEEPEN_SECONDS: Final = 120.0
 _HOUR: Final = 3_600.0
@@ -42,8 +42,8 @@ class _Sighting(msgspec.Struct, frozen=True):
 
 
 class RangeFinder:
-    """Finds the ranges of the failing tests of one run. `may_deepen` allows fetching more of a
-    shallow clone, which changes the clone."""
+    """Finds the ranges of one run's failing tests. `may_deepen` allows fetching more of a shallow
+    clone, which changes the clone."""
 
     def __init__(
         self, memory: History, run: CiRun, folder: Path, *, may_deepen: bool = False
@@ -59,7 +59,7 @@ class RangeFinder:
         self._read_chain()
 
     def find_ranges(self, tests: Iterable[str]) -> dict[str, TestRange]:
-        """The range of each of these tests."""
+        """Return the range of each of these tests."""
         wanted = list(dict.fromkeys(tests))
         found = {test: self.find_range(test) for test in wanted}
         if self.is_shallow and any(each.kind != "last-pass" for each in found.values()):
@@ -72,7 +72,7 @@ class RangeFinder:
         return found
 
     def find_range(self, test: str) -> TestRange:
-        """The range of one failing test."""
+        """Return the range of one failing test."""
         if not self._place:
             return TestRange(kind="none", reason=self._explain_unknown_commit())
         labels = self._find_own_labels(test)
@@ -91,7 +91,7 @@ class RangeFinder:
         )
 
     def has_test(self, test: str) -> bool:
-        """Whether the memory knows a test by that id."""
+        """Return True if the memory knows a test by that id."""
         return any(self._memory.read_row(lane, test) for lane in self._memory.index.list_lanes())
 
     # The chain
@@ -115,7 +115,7 @@ class RangeFinder:
             return False
 
     def _deepen(self) -> bool:
-        """Fetch more of the history; whether there is more of it now."""
+        """Fetch more of the history; return True if there is more of it now."""
         if not self._may_deepen:
             return False
         before = len(self.chain)
@@ -139,8 +139,8 @@ class RangeFinder:
 
     @cached_property
     def _lanes(self) -> list[Lane]:
-        """The lanes whose commits may lie on the chain. Results of a pull request count for itself
-        only."""
+        """Return the lanes whose commits may lie on the chain. Results of a pull request count only
+        for itself."""
         scopes = {"default": "", "queue": "", "branch": self._run.branch, "pull-request": ""}
         return [
             lane
@@ -149,7 +149,7 @@ class RangeFinder:
         ]
 
     def _read_table(self, label: str) -> dict[int, list[tuple[Lane, int, Column]]]:
-        """Of each place on the chain, the columns that speak about it."""
+        """Return the columns for each place on the chain."""
         if label not in self._tables:
             table: dict[int, list[tuple[Lane, int, Column]]] = defaultdict(list)
             for lane in self._lanes:
@@ -164,7 +164,7 @@ class RangeFinder:
         return self._tables[label]
 
     def _list_sightings(self, test: str, label: str) -> list[_Sighting]:
-        """What is known of the test on the chain, the newest first; skipped ones left out."""
+        """Return the test's verdicts on the chain, newest first, without skips."""
         found = []
         for place, columns in self._read_table(label).items():
             bits = 0
@@ -177,7 +177,7 @@ class RangeFinder:
         return found
 
     def _find_own_labels(self, test: str) -> list[str]:
-        """The jobs and variants in which the test fails now; the run's own if none is known."""
+        """Return the jobs and variants in which the test fails now, or the run's own."""
         found = set()
         for lane in self._memory.index.list_lanes():
             row = self._memory.read_row(lane, test) if lane.project == self._run.project else None
@@ -191,7 +191,7 @@ class RangeFinder:
     # The answers, best first
 
     def _find_last_pass(self, test: str, label: str, after: int = 0) -> TestRange | None:
-        """From the newest pass behind that place on to the oldest failure since."""
+        """Return the range from the newest pass behind a place to the oldest failure since."""
         seen = self._list_sightings(test, label)
         if seen and seen[0].place == 0 and seen[0].status != "fail":
             return self._make_unsteady(seen[0])
@@ -233,8 +233,8 @@ class RangeFinder:
         )
 
     def _find_other_variant(self, test: str, labels: Sequence[str]) -> TestRange | None:
-        """A pass in another job or variant, older than every failure in its own: what only ever
-        failed here may fail here for another reason."""
+        """Return a range from a pass in another job or variant that is older than every failure in
+        its own. A test that only ever failed here may fail for another reason."""
         own = [each.place for label in labels for each in self._list_sightings(test, label)]
         others = sorted({lane.label for lane in self._lanes} - set(labels))
         found = []
@@ -257,7 +257,7 @@ class RangeFinder:
         )
 
     def _find_born_red(self, test: str, labels: Sequence[str]) -> TestRange | None:
-        """From the newest whole source without the test on to its first sighting."""
+        """Return the range from the newest whole source without the test to its first sighting."""
         for label in labels:
             table = self._read_table(label)
             seen = [each.place for each in self._list_sightings(test, label)] or [0]
@@ -278,7 +278,7 @@ class RangeFinder:
         return None
 
     def _lacks(self, test: str, columns: Sequence[tuple[Lane, int, Column]]) -> bool:
-        """Whether a source was tested as a whole, without the test."""
+        """Return True if a whole source was tested without the test."""
         rows = [(self._memory.read_row(lane, test), number) for lane, number, _ in columns]
         counted = any(len(column.ignored) < len(column.runs) for _, _, column in columns)
         is_whole = any(column.is_whole for _, _, column in columns)
@@ -302,7 +302,7 @@ class RangeFinder:
         return None
 
     def _find_green_place(self, label: str) -> int | None:
-        """The newest place, behind the tested commit, on which nothing failed."""
+        """Return the newest place, behind the tested commit, on which nothing failed."""
         for place, columns in self._read_table(label).items():
             if place > 0 and all(self._is_green(lane, column) for lane, _, column in columns):
                 return place
@@ -315,7 +315,7 @@ class RangeFinder:
         return column.is_whole and bool(row) and not row.translate(None, _HARMLESS)
 
     def _find_base(self) -> TestRange | None:
-        """Where a pull request began, or what the CI system built before."""
+        """Return the range from where a pull request began, or from the previously built commit."""
         run = self._run
         tip = self.chain[0]
         if run.scope in ("pull-request", "queue"):
@@ -349,8 +349,8 @@ class RangeFinder:
         return self.chain[place][:12]
 
     def list_steps(self, found: TestRange, most: int = 50) -> list[tuple[str, str]]:
-        """The first-parent commits of a range, the newest first, with their subjects: on a branch
-        that takes merges, one for each pull request."""
+        """Return the first-parent commits of a range, newest first, with their subjects. On a
+        branch that takes merges, that is one per pull request."""
         if not found.is_accusing:
             return []
         words = ("log", "--first-parent", f"--max-count={most}", "--format=%H%x00%s")

@@ -1,10 +1,9 @@
-"""A segment: all results of one job of one run, packed, in one immutable file.
+"""A segment: all results of one job of one run, packed in one immutable file.
 
-A frame begins with its format, its kind and its length, ends with a hash of all of it, and is read
-whole or not at all. Names of tests stand in tables of their own, which segments share: a night that
-runs the tests of the night before adds a byte of status and a byte of duration for each,
-compressed. Results that repeat are one result: the statuses of a test are a set of bits, and sets
-are united.
+A frame begins with its format, kind and length, ends with a hash of all of it, and is read whole or
+not at all. Names of tests are in separate tables that segments share: a night that repeats the
+tests of the night before adds a compressed byte of status and a byte of duration per test. Statuses
+of a test are a set of bits and sets are united, so repeated results count once.
 """
 
 import hashlib
@@ -31,18 +30,18 @@ _LEVEL: Final = 6
 
 PASS, FAIL, SKIP = 1, 2, 4
 FLIP: Final = PASS | FAIL
-"""Passed and failed on one source: whatever came first."""
+"""The test passed and failed on one source, in either order."""
 
 FrameKind = Literal[b"N", b"S", b"I", b"W"]
 _KIND_NAMES: Final = {b"N": "names", b"S": "results", b"I": "an index"}
 
 
 class FailedTest(msgspec.Struct, frozen=True, array_like=True):
-    """What is kept of a test that failed at least once in a job."""
+    """The stored facts about a test that failed at least once in a job."""
 
     test: str
     tries: str
-    """How each try ended, in order: P, F or S."""
+    """The end of each try in order: P, F or S."""
     fingerprint: str = ""
     excerpt: str = ""
 
@@ -53,11 +52,11 @@ class Segment(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     run: CiRun
     tests: Sequence[str]
-    """The ids of its tests, sorted, each once."""
+    """The ids of its tests, sorted and unique."""
     bits: bytes
-    """Of each test, the statuses that its tries had: PASS, FAIL, SKIP, united."""
+    """For each test, the united statuses of its tries: PASS, FAIL, SKIP."""
     durations: bytes
-    """Of each test, its longest try as `encode_duration` writes it."""
+    """For each test, its longest try as encoded by `encode_duration`."""
     failures: tuple[FailedTest, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -66,24 +65,23 @@ class Segment(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PackedSegment(msgspec.Struct, frozen=True, array_like=True):
-    """A segment as it lies on disk: its names are places in a table."""
+    """A segment as stored: its names are places in a table."""
 
     id: str
     run: CiRun
     table: str
-    """The table of names that this one is written against."""
+    """The table of names that the segment refers to."""
     present: bytes
-    """Which names of the table it has, compressed."""
+    """A compressed mask of the table's names that the segment has."""
     added: list[str]
-    """Its tests that the table does not have; they come after the others."""
+    """Its tests that the table lacks; they come after the others."""
     bits: bytes
     durations: bytes
     failures: list[FailedTest]
     notes: list[str]
 
     def read_marks(self, count: int) -> bytes:
-        """Of each name of its table whether it has it; SourceError if the table has another
-        size."""
+        """Return the mask of the table's names. Raise SourceError if the table has another size."""
         unpacking = zlib.decompressobj()
         try:
             marks = unpacking.decompress(self.present, count + 1)
@@ -95,7 +93,7 @@ class PackedSegment(msgspec.Struct, frozen=True, array_like=True):
         return marks
 
     def find_test(self, names: Sequence[str], test: str) -> int | None:
-        """Where one test stands among its bits; None if it is not there. The names are sorted."""
+        """Return the place of a test among the bits, or None. Names are sorted."""
         marks = self.read_marks(len(names))
         place = bisect_left(names, test)
         if place < len(names) and names[place] == test:
@@ -103,7 +101,8 @@ class PackedSegment(msgspec.Struct, frozen=True, array_like=True):
         return marks.count(1) + self.added.index(test) if test in self.added else None
 
     def list_tests(self, names: Sequence[str]) -> list[str]:
-        """Its tests in the order of its bits; SourceError if the table is not the one it needs."""
+        """Return its tests in the order of its bits. Raise SourceError if the table is the wrong
+        one."""
         return [*compress(names, self.read_marks(len(names))), *self.added]
 
     def unpack(self, names: Sequence[str]) -> Segment:
@@ -130,8 +129,8 @@ def make_segment(
     failures: Iterable[FailedTest] = (),
     notes: Iterable[str] = (),
 ) -> Segment:
-    """Of each test its statuses and its duration code. The id is that of run and results, whenever
-    they were taken in."""
+    """Return a segment of statuses and duration codes. Its id depends on run and results, not on
+    when they were taken in."""
     tests = sorted(results)
     bits = bytes(results[test][0] for test in tests)
     durations = bytes(results[test][1] for test in tests)
@@ -156,7 +155,7 @@ def write_frame(kind: FrameKind, body: bytes, level: int = _LEVEL) -> bytes:
 
 
 def read_frame(raw: bytes, kind: FrameKind, name: str) -> bytes:
-    """The body of a frame; SourceError names the file and says what is wrong with it."""
+    """Return the body of a frame. Raise SourceError, naming the file, if it is damaged."""
     if len(raw) < _HEAD.size or raw[:4] != _MAGIC:
         cut = raw and _MAGIC.startswith(raw[:4])
         what = "is cut short" if cut else "is empty" if not raw else "is no history of Interlock's"
@@ -183,7 +182,7 @@ def read_frame(raw: bytes, kind: FrameKind, name: str) -> bytes:
 
 
 def write_names(names: Sequence[str]) -> tuple[str, bytes]:
-    """The digest of a table of names, and its file."""
+    """Return the digest and the file of a table of names."""
     body = _encode(list(names))
     return hashlib.blake2b(body, digest_size=16).hexdigest(), write_frame(b"N", body)
 
@@ -199,7 +198,7 @@ def read_names(raw: bytes, name: str) -> list[str]:
 
 
 def write_segment(segment: Segment, table: str, names: Mapping[str, int]) -> bytes:
-    """The file of a segment, written against a table of names (each with its place)."""
+    """Return the file of a segment, written against a table that maps names to places."""
     marks = bytearray(len(names))
     order: list[int] = []
     added: list[int] = []
@@ -227,8 +226,8 @@ def write_segment(segment: Segment, table: str, names: Mapping[str, int]) -> byt
 
 
 def read_segment(raw: bytes, name: str) -> PackedSegment:
-    """A segment from its file. Whoever can write a job's artifact can write a frame: what no job
-    could have reported is refused."""
+    """Read a segment from its file. Anybody who can write a job's artifact can forge a frame, so
+    contents that no job can report are refused."""
     try:
         found = _decode_segment(read_frame(raw, b"S", name))
     except msgspec.MsgspecError as error:
@@ -240,21 +239,21 @@ def read_segment(raw: bytes, name: str) -> PackedSegment:
 
 
 _LATEST: Final = 32_503_680_000.0
-"""The year 3000; also refuses what is no number."""
+"""The year 3000; the comparison also refuses NaN."""
 _KNOWN_BITS: Final = bytes(range(1, 8))
 
 
 _STEPS: Final = 10
-"""Codes for a doubling: a duration is kept to about 3.5 per cent."""
+"""Codes per doubling: durations are kept to about 3.5 per cent."""
 
 
 def encode_duration(seconds: float) -> int:
-    """A duration as one byte; 0 if it is not known."""
+    """Encode a duration as one byte; 0 if it is unknown."""
     if not 0 <= seconds < 1e9:
         return 0
     return max(1, min(255, round(_STEPS * math.log2(seconds * 1000 + 1)) + 1))
 
 
 def decode_duration(code: int) -> float | None:
-    """Seconds, or None if they are not known."""
+    """Return the seconds of a code, or None if unknown."""
     return (2 ** ((code - 1) / _STEPS) - 1) / 1000 if code else None

@@ -1,7 +1,7 @@
 """The memory of results behind `interlock serve`: list, get, and put after a check.
 
-Blobs never change and are called by what is in them, so nothing more is needed: whoever has a copy
-asks for what is missing. Reading needs the scope `read`, adding needs `upload`.
+Blobs never change and are named by their content, so a client with a copy asks only for what is
+missing. Reading needs the scope `read`, adding needs `upload`.
 """
 
 from typing import Annotated, Final, cast
@@ -22,20 +22,20 @@ _Key = Annotated[str, Parameter(description="The hash of its content.", max_leng
 
 
 class BlobKeys(msgspec.Struct, frozen=True):
-    """What is kept of a kind, the oldest first."""
+    """The keys of a kind, oldest first."""
 
     keys: list[str]
 
 
 class KeptBlob(msgspec.Struct, frozen=True):
-    """That a blob is kept."""
+    """The answer to a blob that is kept."""
 
     new: bool
-    """Whether it was not there before."""
+    """False if the blob was there before."""
 
 
 def open_project_store(project: Project) -> HistoryStore:
-    """The memory of a project, as its settings name it."""
+    """Open the project's memory as its settings name it."""
     word = read_history_settings(project.path).store
     return open_store(word) if "://" in word else FolderStore(project.path / word)
 
@@ -48,13 +48,13 @@ def _check_kind(kind: str) -> BlobKind:
 
 @reading("/history/{kind:str}", "What the memory of results holds", sync_to_thread=True)
 def list_blobs(project: Project, kind: _Kind) -> BlobKeys:
-    """The keys of all blobs of a kind."""
+    """List the keys of all blobs of a kind."""
     return BlobKeys(open_project_store(project).list_blobs(_check_kind(kind)))
 
 
 @reading("/history/{kind:str}/{key:str}", "One blob of it", sync_to_thread=True, media_type=BYTES)
 def read_blob(project: Project, kind: _Kind, key: _Key) -> bytes:
-    """The bytes of a blob; they never change."""
+    """Return the bytes of a blob; they never change."""
     raw = open_project_store(project).read_blob(_check_kind(kind), key)
     if raw is None:
         raise NotFoundError(f"the memory has no {kind} {key}")
@@ -69,10 +69,10 @@ def read_blob(project: Project, kind: _Kind, key: _Key) -> bytes:
     sync_to_thread=True,
 )
 def keep_blob(project: Project, kind: _Kind, key: _Key, body: bytes) -> KeptBlob:
-    """Add results, or the names that they refer to. Names must be there before results; what is not
-    what its key says is refused."""
+    """Add results, or the names that they refer to. Names must arrive before results; a blob that
+    does not match its key is refused."""
     return KeptBlob(open_project_store(project).put_blob(_check_kind(kind), key, body))
 
 
 HANDLERS: Final = (list_blobs, read_blob, keep_blob)
-"""What this adds to the server's API."""
+"""The handlers that history adds to the server's API."""

@@ -1,10 +1,9 @@
-"""Where the memory lies: segments that are only added to, in a folder that a CI cache can keep.
+"""Where the memory lies: append-only segments in a folder that a CI cache can keep.
 
-`results/` and `names/` are the memory: files that never change, called by what is in them. So two
-writers cannot disturb each other, the same results twice are one file, and uniting two memories is
-copying what is missing. `index/` is worked out from them and may be removed at any time. What
-cannot be read (cut short, damaged, foreign, of a newer version) is named and left out; the rest
-counts.
+`results/` and `names/` are the memory: immutable files named by their content. So two writers
+cannot disturb each other, the same results twice are one file, and uniting two memories means
+copying what is missing. `index/` is derived and may be removed at any time. Unreadable files (cut
+short, damaged, foreign, newer) are named and left out; the rest counts.
 """
 
 import os
@@ -35,36 +34,36 @@ _KEY: Final = re.compile(r"[0-9a-f]{32}")
 BlobKind = Literal["results", "names"]
 _LARGEST: Final = 1 << 28
 _MOST_ADDED: Final = 0.05
-"""From this share of names that a table lacks, a new table is worth its bytes."""
+"""A new table is written when this share of names is missing from the others."""
 _MOST_TABLES: Final = 64
 _MOST_NAMES: Final = 150_000
-"""A table takes over the names of the one before it, so that shards come to share one; up to this
-size, so that names that change every night do not pile up."""
+"""The largest table that takes over the names of the one before it. Inheriting lets shards share a
+table; the limit keeps names that change every night from piling up."""
 
 
 class HistoryStore(ABC):
-    """Keeps segments and tables of names, each under the hash of its content. All of it is safe to
-    call twice, and from several processes. Where the bytes are is up to each kind of store."""
+    """Keeps segments and tables of names under the hash of their content. Every method may be
+    called twice, and from several processes. Subclasses decide where the bytes are."""
 
     def __init__(self, name: str, folder: Path) -> None:
         self.name = name
         self.folder = folder
-        """Where this machine keeps what was worked out from the segments."""
+        """The folder for data derived from the segments."""
         self.problems: list[str] = []
-        """What could not be read, a sentence each."""
+        """A sentence for everything that could not be read."""
         self._tables: dict[str, list[str] | None] = {}
 
     @abstractmethod
     def _list_keys(self, kind: BlobKind) -> list[str]:
-        """What is kept of a kind, the oldest first."""
+        """Return the keys of a kind, oldest first."""
 
     @abstractmethod
     def _read_blob(self, kind: BlobKind, key: str) -> bytes | None:
-        """Its bytes; None, and a problem, if there are none."""
+        """Return the bytes of a blob; if there are none, add a problem and return None."""
 
     @abstractmethod
     def _create_blob(self, kind: BlobKind, key: str, data: bytes) -> bool:
-        """Keep it, whole or not at all, unless it is there; whether it was new."""
+        """Keep a blob, whole or not at all; return False if it was there before."""
 
     @abstractmethod
     def _replace_blob(self, kind: BlobKind, key: str, data: bytes) -> None: ...
@@ -74,10 +73,10 @@ class HistoryStore(ABC):
 
     @abstractmethod
     def _describe(self, kind: BlobKind, key: str) -> str:
-        """What people call it."""
+        """Return the name of a blob for people."""
 
     def add(self, segment: Segment) -> bool:
-        """Keep it; whether it is new."""
+        """Keep a segment; return False if it was there before."""
         try:
             table, places = self._choose_table(segment.tests)
             raw = packing.write_segment(segment, table, places)
@@ -94,11 +93,11 @@ class HistoryStore(ABC):
         return is_new
 
     def list_segments(self) -> list[str]:
-        """The ids of all segments, sorted."""
+        """Return the ids of all segments, sorted."""
         return sorted(self._list_keys("results"))
 
     def read(self, segment_id: str) -> PackedSegment | None:
-        """One segment; None, and a problem, if it cannot be read."""
+        """Return one segment; if it is unreadable, add a problem and return None."""
         raw = self._read_blob("results", segment_id)
         if raw is None:
             return None
@@ -113,32 +112,32 @@ class HistoryStore(ABC):
         return found
 
     def read_names(self, table: str) -> list[str] | None:
-        """A table of names; None, and a problem, if it cannot be read."""
+        """Return a table of names; if it is unreadable, add a problem and return None."""
         if table not in self._tables:
             self._tables[table] = self._load_names(table)
         return self._tables[table]
 
     def find_known_names(self, names: set[str]) -> set[str]:
-        """Those of these names that the newest tables have."""
+        """Return those of the names that the newest tables have."""
         tables = [self.read_names(key) for key in self._list_keys("names")[-_MOST_TABLES // 8 :]]
         return names.intersection(name for table in tables for name in table or ())
 
     def remove(self, segment_ids: Iterable[str]) -> None:
-        """Forget these, and the names that nobody needs any more."""
+        """Remove these segments, and the names that nothing else needs."""
         self._remove_blobs("results", segment_ids)
         used = {found.table for each in self.list_segments() if (found := self.read(each))}
         self._remove_blobs("names", set(self._list_keys("names")) - used)
 
     def list_blobs(self, kind: BlobKind) -> list[str]:
-        """For another store that mirrors this one: all of a kind, the oldest first."""
+        """Return all keys of a kind, oldest first, for a store that mirrors this one."""
         return self._list_keys(kind)
 
     def read_blob(self, kind: BlobKind, key: str) -> bytes | None:
         return self._read_blob(kind, key) if _KEY.fullmatch(key) else None
 
     def put_blob(self, kind: BlobKind, key: str, raw: bytes) -> bool:
-        """Keep what another store sends; whether it was new. SourceError if it is not what its key
-        says: whoever may upload must not be able to put anything under a name that others trust."""
+        """Keep a blob of another store; return False if it was there before. Raise SourceError if
+        it does not match its key, so that no uploader can replace a blob that others trust."""
         if not _KEY.fullmatch(key):
             raise SourceError(f"{key[:40]!r} is no key: 32 hex digits are")
         name = f"{kind} {key}"
@@ -154,7 +153,7 @@ class HistoryStore(ABC):
         return is_new
 
     def _identify_segment(self, raw: bytes, name: str) -> str:
-        """The id of a segment by its content; its names must be here."""
+        """Return the id of a segment by its content; its names must be here."""
         packed = packing.read_segment(raw, name)
         names = self.read_names(packed.table)
         if names is None:
@@ -164,7 +163,7 @@ class HistoryStore(ABC):
         return packing.make_segment(found.run, dict(rows), found.failures).id
 
     def read_derived(self, name: str) -> bytes | None:
-        """What was worked out from the segments and kept, or None."""
+        """Return derived data that was kept, or None."""
         raw = read_file(self.folder / "index" / name, _LARGEST)
         if isinstance(raw, UnreadableFile):
             return None
@@ -174,7 +173,7 @@ class HistoryStore(ABC):
             return None  # it is made again
 
     def keep_derived(self, name: str, data: bytes) -> None:
-        """Keep something that can be worked out again."""
+        """Keep data that can be computed again."""
         try:
             make_own_folder(self.folder / "index")
             frame = packing.write_frame(b"I", data, level=1)
@@ -191,14 +190,14 @@ class HistoryStore(ABC):
             return None
 
     def _keep_earlier(self, segment_id: str, at: float, raw: bytes) -> None:
-        """Of two uploads of the same results the earlier time counts, whichever came first."""
+        """Keep the earlier time of two uploads of the same results, whichever came first."""
         kept = self.read(segment_id)
         if kept is None or kept.run.at > at:
             self._replace_blob("results", segment_id, raw)
             remove_tree(self.folder / "index")  # it knows the other time
 
     def _choose_table(self, tests: Sequence[str]) -> tuple[str, Mapping[str, int]]:
-        """The table that has most of the names; a new one, where too many are in none."""
+        """Return the table that has most of the names, or a new one if too many are missing."""
         wanted = set(tests)
         most, table = -1, ""
         for key in reversed(self._list_keys("names")[-_MOST_TABLES:]):
@@ -242,7 +241,8 @@ class FolderStore(HistoryStore):
                 for entry in entries:
                     key, _, ending = entry.name.partition(".")
                     if ending == kind and _KEY.fullmatch(key):
-                        # Only of tables the age matters; asking for it costs a call each.
+                        # Only the age of tables matters, and asking for it costs a system call
+                        # each.
                         age = entry.stat().st_mtime if kind == "names" else 0.0
                         found.append((age, key))
                     elif not entry.name.startswith("."):
@@ -277,7 +277,7 @@ class FolderStore(HistoryStore):
         return str(self._path(kind, key))
 
     def find_blob(self, kind: BlobKind, key: str) -> bytes | None:
-        """Its bytes, if they are here."""
+        """Return the bytes of a blob, or None."""
         path = self._path(kind, key)
         return self._read_blob(kind, key) if path.exists() else None
 
@@ -285,7 +285,7 @@ class FolderStore(HistoryStore):
         self._path(kind, key).unlink(missing_ok=True)
 
     def keep_blob(self, kind: BlobKind, key: str, data: bytes) -> None:
-        """Keep it whatever is there."""
+        """Write a blob, replacing any that is there."""
         make_own_folder(self.folder / kind)
         write_file(self._path(kind, key), data, sync=False)
 
@@ -294,7 +294,7 @@ class FolderStore(HistoryStore):
 
 
 def open_store(word: str) -> HistoryStore:
-    """Open the memory that a word names: a folder, or a server of ours."""
+    """Open the memory that a word names: a folder, or an Interlock server."""
     if "://" not in word:
         return FolderStore(Path(word))
     if not word.startswith(("http://", "https://")):
@@ -307,7 +307,7 @@ def open_store(word: str) -> HistoryStore:
 
 
 class Merged(msgspec.Struct, frozen=True):
-    """What a merge did."""
+    """The outcome of a merge."""
 
     added: int
     known: int
@@ -319,8 +319,7 @@ def merge_stores(
     into: HistoryStore,
     is_welcome: Callable[[CiRun], str] = lambda _: "",
 ) -> Merged:
-    """Add what `source` has and `into` has not. `is_welcome` says why a run is left out, or "".
-    What reviewers said is taken over only if asked: a job can hand on what nobody said."""
+    """Add what `source` has and `into` lacks. `is_welcome` returns why a run is left out, or ""."""
     known = set(into.list_segments())
     added = repeated = 0
     refused: list[str] = []
@@ -333,7 +332,7 @@ def merge_stores(
             refused.append(reason)
             continue
         try:
-            # What is known is added again, too: the earlier time of the two counts.
+            # Known segments are added too: the earlier of the two times counts.
             into.add(packed.unpack(names))
         except SourceError as error:
             refused.append(str(error))

@@ -1,4 +1,4 @@
-"""The verbs that remember test results and report CI runs."""
+"""The verbs of interlock-history."""
 
 from interlock.cli.verbs import Verb
 

@@ -1,9 +1,8 @@
-"""What the results of one test mean: verdicts, flakiness with its uncertainty, since when it fails.
+"""Judge the results of one test: verdicts, flakiness with its uncertainty, how long it fails.
 
-A verdict is about one source: in-run retries, attempts and runs on the same tree are one verdict.
-Passing and failing on the same source is a flip, whatever came first, and is never shown as passed.
-Pure: statuses and times in, words and numbers out. The newest source is the present; no clock is
-read.
+A verdict is about one source: retries, attempts and runs on the same tree are one verdict. Passing
+and failing on the same source is a flip, in either order, and is never shown as passed. Pure:
+statuses and times in, words and numbers out. The newest source is the present; no clock is read.
 """
 
 from collections.abc import Iterable, Sequence
@@ -37,14 +36,14 @@ _LEAST_DURATIONS: Final = 5
 
 
 class Verdict(msgspec.Struct, frozen=True):
-    """How a test did on one source."""
+    """A test's result on one source."""
 
     status: Status
     column: Column
 
 
 class Rate(msgspec.Struct, frozen=True):
-    """So many of so many, and between which shares the truth lies (95 %)."""
+    """A share, with the 95 % interval of its true value."""
 
     count: int
     of: int
@@ -64,11 +63,11 @@ class Moment(msgspec.Struct, frozen=True):
     commit: str
     at: float
     sources: int = 0
-    """How many sources it is ago, or how many are meant from it on."""
+    """How many sources ago it is, or how many follow from it on."""
 
 
 class TestSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """All that history says about one test in one lane."""
+    """A test's history in one lane."""
 
     __test__ = False
 
@@ -76,15 +75,15 @@ class TestSummary(msgspec.Struct, frozen=True, kw_only=True):
     label: str
     state: State
     is_new: bool
-    """It has too few verdicts to be called flaky."""
+    """True if it has too few verdicts to be called flaky."""
     flips: Rate
-    """Of the verdicts in the window."""
+    """Flips among the verdicts in the window."""
     failures: int
     """Verdicts in the window that are pure failures."""
     verdicts: int
-    """All that are known, skipped ones left out."""
+    """All known verdicts except skips."""
     strip: str
-    """The newest twenty verdicts, the newest last."""
+    """The newest twenty verdicts, in time order."""
     last: Status | None
     failing_since: Moment | None
     """The first source of the failures that last until now."""
@@ -94,11 +93,11 @@ class TestSummary(msgspec.Struct, frozen=True, kw_only=True):
     """None if it never flipped."""
     days_since_flip: float | None
     trend: Literal["", "worse", "better"] = ""
-    """Whether flips of the last week differ from those of the three weeks before, beyond chance."""
+    """Set if flips of the last week differ significantly from those of the three weeks before."""
 
 
 def judge(bits: int) -> Status | None:
-    """The verdict on what all tries on one source gave; None if it did not run there."""
+    """Return the verdict on the united tries of one source; None if the test did not run."""
     if bits & FLIP == FLIP:
         return "flaky"
     if bits & FAIL:
@@ -112,8 +111,8 @@ _STATUSES: Final = [judge(bits) or "skip" for bits in range(8)]
 
 
 def list_verdicts(row: bytes, columns: Sequence[Column]) -> list[Verdict]:
-    """In the order of time. Of a pull request, however often it was pushed to, one verdict counts:
-    flaky if any of its sources flipped, else that of its newest source."""
+    """Return the verdicts in time order. A pull request counts once, however often it was pushed
+    to: as flaky if any of its sources flipped, else with its newest source."""
     found: list[Verdict] = []
     place: dict[str, int] = {}
     for bits, column in zip(row, columns, strict=True):
@@ -134,7 +133,7 @@ def list_verdicts(row: bytes, columns: Sequence[Column]) -> list[Verdict]:
 def summarize(
     test: str, label: str, verdicts: Sequence[Verdict], settings: HistorySettings, now: float
 ) -> TestSummary:
-    """What the verdicts say, seen from `now`."""
+    """Summarize the verdicts as of `now`."""
     counted = [each for each in verdicts if each.status != "skip"]
     window = choose_window(counted, settings, now)
     flips = measure_rate(window)
@@ -167,7 +166,7 @@ def summarize(
 def choose_window(
     counted: Sequence[Verdict], settings: HistorySettings, now: float
 ) -> Sequence[Verdict]:
-    """The verdicts of the last days; where these are few, the newest so many."""
+    """Return the verdicts of the last days, or at least the newest few."""
     start = now - settings.window_days * _DAY
     recent = [each for each in counted if each.column.at >= start]
     if len(recent) >= settings.window_verdicts:
@@ -176,7 +175,7 @@ def choose_window(
 
 
 def measure_rate(verdicts: Iterable[Verdict]) -> Rate:
-    """The share of flips."""
+    """Return the share of flips."""
     statuses = [each.status for each in verdicts]
     count = statuses.count("flaky")
     found = wilson_interval(count, len(statuses)) or Interval(0.0, 1.0, "Wilson")
@@ -229,7 +228,7 @@ def _compare_weeks(counted: Sequence[Verdict], now: float) -> Literal["", "worse
 
 
 class DurationTrend(msgspec.Struct, frozen=True):
-    """How long a test takes now and took before, in seconds."""
+    """A test's duration now and before, in seconds."""
 
     recent: float
     before: float
@@ -239,8 +238,8 @@ class DurationTrend(msgspec.Struct, frozen=True):
 def compare_durations(
     durations: Iterable[tuple[float, int]], settings: HistorySettings, now: float
 ) -> DurationTrend | None:
-    """Of (time, duration code), the last week against the three weeks before. A change counts only
-    if the middle halves do not overlap; None if there are too few."""
+    """Compare the last week of (time, duration code) with the three weeks before. A change counts
+    only if the middle halves do not overlap; return None if there are too few."""
     known = [(at, seconds) for at, code in durations if (seconds := decode_duration(code))]
     recent = sorted(seconds for at, seconds in known if at > now - _RECENT)
     before = sorted(seconds for at, seconds in known if now - _BEFORE < at <= now - _RECENT)

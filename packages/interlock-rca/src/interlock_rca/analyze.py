@@ -1,6 +1,7 @@
 """An analysis: which suite a user means, what goes into it, who answers, and its report on disk."""
 
 import asyncio
+import gc
 import hashlib
 import os
 import re
@@ -18,6 +19,7 @@ from interlock.api.project import Project
 from interlock.api.work import RunResult, SessionTerms, load_circuit, work_on_run
 from interlock.carriers.registry import workspace_owner
 from interlock.engine.circuit import HUMAN
+from interlock.journal.runs import NewRun
 from interlock.journal.address import beside
 from interlock.journal.connection import Connection
 from interlock.journal.runs import find_run, set_options
@@ -30,14 +32,14 @@ from interlock.system.errors import SourceError, StateError, StoreError, UsageEr
 from interlock.system.files import remove_staged, write_file
 from interlock.system.time import format_timestamp, parse_timestamp
 from interlock_rca.application import BASIC, BuiltinAnalystRole
-from interlock_rca.config import AUTO, RcaConfig
+from interlock_rca.config import AUTO, RcaConfig, change_config
 from interlock_rca.findings import read_findings
 from interlock_rca.hooks import RcaHooks
 from interlock_rca.intake import KnownFailures, count_cases, hash_failure, make_arrivals
 from interlock_rca.knowledge.causes import sweep_dormant
-from interlock_rca.knowledge.intake import begin_suite, extend_suite
+from interlock_rca.knowledge.intake import NewSuite, begin_suite, extend_suite
 from interlock_rca.knowledge.suites import Suite, find_suite, iterate_case_views
-from interlock_rca.records import Findings
+from interlock_rca.records import Failure, Findings, Launch
 from interlock_rca.report.document import render_documents
 from interlock_rca.report.page import PARTS_FOLDER
 from interlock_rca.reproduce.prove import prove_suite
@@ -48,21 +50,124 @@ from interlock_rca.steps import CALIBRATE_FOLDER, INVESTIGATIONS_FOLDER
 CIRCUIT = "rca"
 
 
-def read_launches(
-    sources: Sequence[str],
-    name: str,
-    rp_key: Path | None,
-    note: Callable[[str], None],
-    job_exit: int | None = None,
-) -> list[SourceLaunch]:
-    """What failed, as these sources tell it; `note` hears what could not be read."""
+class AnalysisRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """The sources to analyse, the terms of a suite, and the functions that follow its progress."""
+
+    sources: Sequence[str]
+    name: str = ""
+    """The suite's name; by default that of the first source."""
+    is_new: bool = False
+    """Begin another suite even if one of that name is open."""
+    needs_failures: bool = False
+    """Do nothing without failures, even if a suite of that name is open."""
+    job_exit: int | None = None
+    rp_key: Path | None = None
+    mask: Callable[[Failure], Failure] | None = None
+    """Remove secrets from a failure before it is stored."""
+    thresholds: Mapping[str, Any] = {}
+    prompt_dir: Path | None = None
+    files: Mapping[str, str | int] = {}
+    changes: Mapping[str, Any] = {}
+    """Arguments of `change_config`."""
+    change_options: Callable[[RunConfig, Suite | None], RunConfig] = lambda options, _suite: options
+    """Change the options of a suite; None is passed for a new one."""
+    store: str | None = None
+    """The memory of results that `auto` asks."""
+    find_ranges: Callable[[RcaConfig, Sequence[SourceLaunch]], RcaConfig] | None = None
+    """Replaces the port `interlock.ranges`."""
+    wait_for_humans: bool = False
+    wait_for_limits: bool = False
+    note: Callable[[str], None] = lambda _text: None
+    named: Callable[[str], object] = lambda _name: None
+    """Called with the suite's name before anything is written."""
+    begun: Callable[[Suite, int, bool], None] = lambda _suite, _count, _is_new: None
+    """Called when the failures are stored, with the number of new ones."""
+    started: Callable[[RunSession], None] = lambda _session: None
+    """Called each time work on the run starts."""
+
+
+class Analysis(msgspec.Struct, frozen=True, kw_only=True):
+    """The outcome of an analysis."""
+
+    name: str
+    launches: tuple[Launch, ...]
+    suite: Suite | None = None
+    """None if nothing failed."""
+    result: RunResult | None = None
+    findings: Findings | None = None
+
+
+def analyze(project: Project, request: AnalysisRequest) -> Analysis:
+    """Read the sources, and work on their suite until it ends or must wait."""
+    intakes = read_intakes(request)
+    name = request.name or name_suite(request.sources, intakes)
+    request.named(name)
+    analysis = Analysis(name=name, launches=tuple(intake.launch for intake in intakes))
+    if request.needs_failures and not any(intake.failures for intake in intakes):
+        return analysis
+    with project.write() as connection:
+        begun = begin_analysis(project, connection, request, name, intakes)
+        if begun is None:
+            return analysis
+        del intakes  # they are stored now, and large while a very red night is worked on
+        suite, pool = begun
+        result = work_on_suite(
+            project,
+            connection,
+            suite,
+            pool,
+            wait_for_humans=request.wait_for_humans,
+            wait_for_limits=request.wait_for_limits,
+            started=request.started,
+        )
+        findings = collect_findings(connection, suite)
+    return msgspec.structs.replace(analysis, suite=suite, result=result, findings=findings)
+
+
+def read_intakes(request: AnalysisRequest) -> list[SourceLaunch]:
+    """Return the launches of the sources; note everything that could not be read."""
     intakes = read_sources(
-        sources, name=name, job_exit=job_exit, environ=os.environ, key_file=rp_key
+        request.sources,
+        name=request.name,
+        job_exit=request.job_exit,
+        environ=os.environ,
+        key_file=request.rp_key,
     )
     for intake in intakes:
         for text in intake.notes:
-            note(f"note: {text}")
-    return intakes
+            request.note(f"note: {text}")
+    if request.mask is None:
+        return intakes
+    return [
+        msgspec.structs.replace(intake, failures=[*map(request.mask, intake.failures)])
+        for intake in intakes
+    ]
+
+
+def begin_analysis(
+    project: Project,
+    connection: Connection,
+    request: AnalysisRequest,
+    name: str,
+    intakes: Sequence[SourceLaunch],
+) -> tuple[Suite, AgentPool] | None:
+    """Store what is new in the intakes; return the suite and its agents, or None if nothing failed
+    and no suite of that name is open."""
+    found = None if request.is_new else find_matching_suite(connection, name, intakes)
+    if found is None and not any(intake.failures for intake in intakes):
+        return None
+    circuit, limits = project.prepare_circuit(CIRCUIT, dict(request.thresholds), request.prompt_dir)
+    before = find_config(project, connection, found, limits, request.files)
+    config = change_config(read_config(before), **request.changes)
+    if request.find_ranges:
+        config = request.find_ranges(config, intakes)
+    else:
+        config = compare_with_history(config, intakes, request.store, request.note)
+    options = assign_reviewer(request.change_options(before, found), config)
+    pool = project.build_pool(circuit.source.circuit, options)
+    suite, count = add_launches(connection, found, name, circuit, intakes, options)
+    request.begun(suite, count, found is None)
+    return suite, pool
 
 
 def find_config(
@@ -186,14 +291,18 @@ def add_launches(
         mark = hashlib.sha256(f"{name} {at}".encode()).hexdigest()
         opened = begin_suite(
             connection,
-            circuit.source.circuit,
-            text,
+            NewSuite(
+                run=NewRun(
+                    circuit=circuit.source.circuit,
+                    text=text,
+                    source=name,
+                    fingerprint=mark,
+                    options=msgspec.to_builtins(options),
+                    at=at,
+                ),
+                name=name,
+            ),
             new,
-            name=name,
-            source=name,
-            fingerprint=mark,
-            options=msgspec.to_builtins(options),
-            at=at,
         )
         return get_suite(connection, opened.suite_id), count_cases(new)
     known = [
@@ -267,6 +376,7 @@ def work_on_suite(
     )
     for note in result.notes:
         project.display.note(f"note: {note}")
+    gc.collect()  # the finished run holds reference cycles that are large beside a report
     return result
 
 
@@ -310,10 +420,10 @@ def collect_findings(connection: Connection, suite: Suite) -> Findings:
     )
 
 
-def build_empty_findings(name: str, intakes: Sequence[SourceLaunch]) -> Findings:
-    """What a report says of launches in which nothing failed; they are no suite."""
-    launches = tuple(intake.launch for intake in intakes)
-    return Findings(suite_id=0, name=name, made_at=format_timestamp(time.time()), launches=launches)
+def build_empty_findings(name: str, launches: Sequence[Launch]) -> Findings:
+    """Return findings without failures, for launches that are no suite."""
+    made_at = format_timestamp(time.time())
+    return Findings(suite_id=0, name=name, made_at=made_at, launches=tuple(launches))
 
 
 def read_config(options: RunConfig) -> RcaConfig:

@@ -28,7 +28,7 @@ from interlock_rca.case_overview import name_failures, read_overview
 from interlock_rca.check_answer import check_answer
 from interlock_rca.config import RcaConfig, RcaTables
 from interlock_rca.families import list_reviews
-from interlock_rca.hooks import RcaHooks
+from interlock_rca.hooks import CaseOrder, PromptReaders, RcaHooks
 from interlock_rca.intake import begin_cases
 from interlock_rca.knowledge.audit import KNOWLEDGE_RULES
 from interlock_rca.knowledge.reproductions import find_reproduction
@@ -117,13 +117,17 @@ class Rca(Application):
             run.run_id,
             circuit,
             own,
-            families=in_families,
-            phases=any(isinstance(each, BatchCarrier) for each in carriers.values()),
-            only=only,
-            prompted=lambda step: circuit.steps[step].role not in promptless,
-            elsewhere=lambda step: (
-                (carrier := carriers.get(circuit.steps[step].role)) is not None
-                and carrier.traits.elsewhere
+            order=CaseOrder(
+                families=in_families,
+                phases=any(isinstance(each, BatchCarrier) for each in carriers.values()),
+                only=only,
+            ),
+            readers=PromptReaders(
+                prompted=lambda step: circuit.steps[step].role not in promptless,
+                elsewhere=lambda step: (
+                    (carrier := carriers.get(circuit.steps[step].role)) is not None
+                    and carrier.traits.elsewhere
+                ),
             ),
         )
         analysis = BuiltinAnalyst(hooks, circuit.thresholds)

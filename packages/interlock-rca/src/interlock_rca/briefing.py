@@ -1,6 +1,6 @@
-"""What the workers of a batch are told of an investigation.
+"""The briefing that the workers of a batch get about an investigation.
 
-The briefing grows from batch to batch, with all that the store knows by then.
+It grows from batch to batch with the contents of the store.
 """
 
 import re
@@ -32,7 +32,7 @@ _TOKEN = re.compile(r"<(?:num|id|ip|url|uuid|time|tmp|path)>")
 def add_findings(
     briefing: Briefing, connection: Connection, suite_id: int, families: FamilyQueue | None
 ) -> Briefing:
-    """The briefing with all that the store knows by now."""
+    """Return the briefing with everything that the store knows by now."""
     cases = list_suite_cases(connection, suite_id)
     return msgspec.structs.replace(
         briefing,
@@ -66,14 +66,14 @@ def _list_clusters(families: FamilyQueue, cases: Iterable[SuiteCase]) -> Iterabl
 
 
 def _make_key(case: SuiteCase) -> str:
-    """What a cluster has in common: category, component, and the words of its message."""
+    """Return the key that groups cases: category, component, and the words of the message."""
     category = case.triage.category if case.triage else "unknown"
     words = _WORD.findall(_mask_head(case).lower())[:_KEY_WORDS]
     return f"{category}|{_find_component(case) or 'unknown'}|{'_'.join(words) or 'no_message'}"
 
 
 def _describe_hypothesis(case: SuiteCase) -> str:
-    """The kind of defect in words, and what failed."""
+    """Describe the kind of defect and what failed."""
     code = case.triage.hypothesis if case.triage else ""
     meaning = TAXONOMY.describe_code(code) or code
     head = _mask_head(case)
@@ -87,7 +87,7 @@ def _list_causes(cases: Iterable[SuiteCase]) -> Iterable[BriefingCause]:
 
 
 def _list_patterns(cases: Sequence[SuiteCase]) -> Iterable[ErrorPattern]:
-    """Messages that several cases have, the most frequent first."""
+    """Yield the messages that several cases share, most frequent first."""
     heads = Counter(head for case in cases if (head := _mask_head(case)))
     components = {_mask_head(case): _find_component(case) for case in reversed(cases)}
     for head, count in heads.most_common(_MOST_PATTERNS):
@@ -96,7 +96,7 @@ def _list_patterns(cases: Sequence[SuiteCase]) -> Iterable[ErrorPattern]:
 
 
 def _mask_head(case: SuiteCase) -> str:
-    """The first line of its message, a star for what changes from case to case."""
+    """Return the first line of the message with a star for each changing part."""
     masked = mask_line(case.error_message.strip().partition("\n")[0][:400])
     return _TOKEN.sub("*", masked)[:120]
 

@@ -1,8 +1,8 @@
-"""What Interlock answers by itself: as the built-in analyst, and before any agent is asked.
+"""Answer as the built-in analyst, and answer what needs no agent before one is asked.
 
-Looks up what the analyst needs (history, siblings, repositories) and hands it over; what the
-analyst makes of it goes through the same checks and rules as any agent's answer. Also says how sure
-a finding under review is, so that a rule may approve it, and recognises failures in a set-up.
+Looks up history, siblings and repositories for the analyst, whose answers pass the same checks and
+rules as any agent's. Also scores findings under review, so that a rule may approve them, and
+recognizes set-up failures.
 """
 
 import re
@@ -42,12 +42,12 @@ _SHARED = {
     "duplicate": "linked_rca_id",
     "recalled": "prior_rca_id",
 }
-"""What a rule adds when a case shares a root cause, and where that names it."""
+"""The context key that a rule adds when a case shares a root cause, and the field that names it."""
 
 
 def compute_review_confidence(connection: Connection, case_no: int, case: Case) -> float | None:
-    """From 0 to 1; None if only a human can say. A shared cause that nobody has agreed with yet is
-    not surer than it is itself."""
+    """Return the confidence in a finding from 0 to 1; None if only a human can judge. An unreviewed
+    shared cause is no surer than its own confidence."""
     place = find_position(connection, case_no)
     cause = find_rca(connection, place.rca_id) if place and place.rca_id else None
     if cause is None:
@@ -66,7 +66,7 @@ def compute_review_confidence(connection: Connection, case_no: int, case: Case) 
 
 
 def _find_confidence(case: Case, cause: Rca) -> float | None:
-    """How sure it was that the case has that cause."""
+    """Return the confidence of the link between case and cause."""
     for name, place in _SHARED.items():
         link = case.context.get(name, {})
         if link.get(place) == cause.rca_id:
@@ -90,14 +90,13 @@ _LOOKED_AT = 20_000
 
 
 def is_setup_failure(failure: Failure) -> bool:
-    """Whether the failure speaks of the set-up before the test."""
+    """Return True if the failure happened in the set-up before the test."""
     texts = (failure.test_name, failure.message[:_LOOKED_AT], failure.stack[:_LOOKED_AT])
     return any(_SET_UP.search(text) for text in texts)
 
 
 def _review_by_run(ask: Ask, ran: Reproduction) -> Reply | None:
-    """What was proven by running is approved; where running the test told something else than the
-    finding says, a human decides."""
+    """Approve a finding that a run has proven; leave it to a human if a run contradicts it."""
     if ran.verdict != "proven":
         return None
     data = {"decision": "approve", "comment": ran.sentence}
@@ -105,7 +104,7 @@ def _review_by_run(ask: Ask, ran: Reproduction) -> Reply | None:
 
 
 def _is_same_kind(one: Traits, other: Traits) -> bool:
-    """Whether two failures are errors of one type in tests of one class, or of one place."""
+    """Return True if two failures share an error type and test class, or a place."""
     same_place = bool(one.innermost) and one.innermost == other.innermost
     told = one.type and one.class_name
     return same_place or bool(
@@ -114,19 +113,19 @@ def _is_same_kind(one: Traits, other: Traits) -> bool:
 
 
 def _has_clear_lead(leads: Sequence[CulpritLead], looked_into: Collection[str]) -> bool:
-    """Whether a commit stands out that is in none of these repositories."""
+    """Return True if a commit outside these repositories stands out."""
     first = next(iter(leads), None)
     return first is not None and first.score >= CLEAR_SUSPECT and first.repo not in looked_into
 
 
 _LOOKS = 3
-"""So often an investigation looks: the first place, another, and the first one again."""
+"""The most times an investigation looks: at the first place, another, and the first again."""
 _CASCADE = 3
-"""From so many siblings on, a broken set-up is a cascade."""
+"""The number of siblings at which a broken set-up is a cascade."""
 
 
 class BuiltinAnalyst:
-    """Answers asks of one run."""
+    """Answers the asks of one run."""
 
     def __init__(self, hooks: RcaHooks, thresholds: Mapping[str, Any]) -> None:
         self._hooks = hooks
@@ -144,7 +143,7 @@ class BuiltinAnalyst:
         }
 
     def answer_as_analyst(self, ask: Ask) -> Reply | None:
-        """The built-in analyst's answer."""
+        """Return the built-in analyst's answer."""
         linked = self._answer_linked(ask)
         if linked is not None or ask.case is None or ask.step not in self._steps:
             return linked
@@ -152,9 +151,8 @@ class BuiltinAnalyst:
         return build_answer(ask, self._steps[ask.step](ask, ask.case, failure))
 
     def answer_without_agent(self, ask: Ask) -> Reply | None:
-        """What needs no agent, whoever the agents are: a family's other members, also their review
-        and report once the one that stands for them was approved, and failures near which no root
-        cause is known."""
+        """Return an answer that needs no agent, or None: for members of a family whose
+        representative was approved, and for failures unlike any known cause."""
         if ask.step == F0 and self._hooks.config.recall_first and ask.case is not None:
             place = find_position(self._hooks.connection, ask.case_no)
             near = self._known_causes.find_matches(place) if place else []
@@ -167,8 +165,8 @@ class BuiltinAnalyst:
         return self._answer_linked(ask)
 
     def _answer_with_family(self, ask: Ask, case: Case) -> Reply | None:
-        """The review and the report of a member whose cause is that of the case that stands for it,
-        and approved."""
+        """Return the review or report of a member that shares its representative's approved
+        cause."""
         other = case.context.get(LINKED, {}).get("representative", "")
         own = self._hooks.find_position(ask.case_no)
         cause = find_rca(self._hooks.connection, own.rca_id) if own and own.rca_id else None
@@ -184,7 +182,7 @@ class BuiltinAnalyst:
         return build_answer(ask, {"decision": "approve", "comment": f"reviewed with {other}"})
 
     def approve_by_rule(self, ask: Ask) -> Reply | None:
-        """An approval by rule, for findings sure enough; None leaves it to a human."""
+        """Approve findings that are sure enough; return None to leave the case to a human."""
         if ask.case is None or ask.step != F5:
             return None
         ran = self._find_reproduction(ask.case_no)
@@ -206,7 +204,7 @@ class BuiltinAnalyst:
         return find_reproduction(connection, own.suite_id, own.rca_id) if own else None
 
     def _answer_linked(self, ask: Ask) -> Reply | None:
-        """A member takes over what was found for another of its family, once."""
+        """Return the signal by which a member takes over the finding of its family, once."""
         found = self._hooks.find_takeover(ask.case_no, ask.case) if ask.case else None
         return build_answer(ask, {"signal": LINKED, "data": found}) if found else None
 
@@ -241,8 +239,8 @@ class BuiltinAnalyst:
         return found
 
     def _has_passed_since(self, ask: Ask, cause: Rca) -> bool:
-        """Whether the tests passed with the commit that is known for this cause: then it was gone,
-        and something has brought it back."""
+        """Return True if the tests passed with this cause's commit: something has brought it back
+        since."""
         first = next(iter(self._clues.list_suspects(cause)), None)
         if first is None or first.score < CLEAR_SUSPECT or self._clues.is_unsteady(ask):
             return False
@@ -319,8 +317,8 @@ class BuiltinAnalyst:
         return answers.build_correlate_answer(read_suspects(mine), score, others, self._sure)
 
     def _list_earlier_causes(self, own: CasePosition) -> list[Rca]:
-        """Causes of the suite that are older than the case's own: so no two take over each
-        other's."""
+        """Return the causes of the suite that are older than the case's own, so that no two take
+        over each other's."""
         found = list_suite_rcas(self._hooks.connection, own.suite_id)
         return [
             each
@@ -329,7 +327,7 @@ class BuiltinAnalyst:
         ]
 
     def _read_traits(self, case_no: int) -> Traits | None:
-        """Of a case that stands for a cause: such are compared with all others."""
+        """Return the traits of a case that stands for a cause, for comparison with all others."""
         if case_no not in self._traits:
             place = find_position(self._hooks.connection, case_no)
             self._traits[case_no] = decode_traits(place.features) if place else None

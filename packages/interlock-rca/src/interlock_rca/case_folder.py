@@ -1,7 +1,7 @@
-"""The case's folder as the manual flow shows it: state.json, and the plain artifact of each step.
+"""Write the case's folder for the manual flow: state.json, and the plain artifact of each step.
 
-A projection of the database, written after each session. A wrapper only carries an answer to its
-dispatch: it is taken off when that is over.
+A projection of the database, written after each session. The wrapper around an artifact only
+carries an answer to its dispatch, and is removed once the answer is taken.
 """
 
 from collections.abc import Container, Iterable, Sequence
@@ -26,7 +26,7 @@ STATE_FILE = "state.json"
 REGRESSIONS_FILE = "regression-report.md"
 _DEFAULT_FILES = DispatchFiles("prompt.md", "artifact.json")
 _SHOWN = 80
-"""How much of a value a line of history repeats."""
+"""The most characters of a value that a line of history repeats."""
 
 
 class FolderEntry(msgspec.Struct, frozen=True):
@@ -39,7 +39,7 @@ class FolderEntry(msgspec.Struct, frozen=True):
 
 
 class CaseState(msgspec.Struct, frozen=True):
-    """Where a case stands, in the words of its folder."""
+    """The state of a case as its folder shows it."""
 
     case_id: int
     suite_id: int
@@ -60,7 +60,7 @@ def write_case_folders(
     *,
     only: Sequence[int] = (),
 ) -> None:
-    """Bring the folders of a run's cases up to date, or `only` those of some."""
+    """Update the folders of a run's cases, or of those in `only`."""
     for case in list_cases(connection, run_id):
         if not only or case.case_no in only:
             _write_case_folder(connection, root, suite_id, case, circuit, report)
@@ -69,7 +69,7 @@ def write_case_folders(
 def build_state(
     case: CaseSummary, dispatches: Iterable[DispatchRecord], suite_id: int, circuit: Circuit
 ) -> CaseState:
-    """A case's state as its folder tells it."""
+    """Return the state that a case's folder shows."""
     sent_times = [each.sent_at for each in dispatches]
     first = FolderEntry(
         "INIT", "start circuit", "INIT", format_timestamp(min(sent_times, default=None))
@@ -93,7 +93,7 @@ def _find_status(case: CaseSummary) -> str:
 
 
 def list_entries(dispatches: Iterable[DispatchRecord], circuit: Circuit) -> Iterable[FolderEntry]:
-    """The decisions among these episodes, each with the reason."""
+    """Yield the decisions among these dispatches, each with its reason."""
     for each in dispatches:
         if each.decision is not None:
             outcome = _format_outcome(each, each.decision, circuit)
@@ -103,7 +103,7 @@ def list_entries(dispatches: Iterable[DispatchRecord], circuit: Circuit) -> Iter
 
 
 def _format_outcome(each: DispatchRecord, decision: Decision, circuit: Circuit) -> str:
-    """Why the rule was taken, and the values it went by."""
+    """Say why the rule was taken, with the values that it read."""
     rule = circuit.find_rule(decision.rule) or circuit.otherwise
     answer = each.answer if isinstance(each.answer, dict) else {}
     parts = [decision.reason or (rule.why if rule else "")]
@@ -160,7 +160,7 @@ def _write_case_folder(
 
 
 def _restore_prompts(connection: Connection, root: Path, folder: Path, case: CaseSummary) -> None:
-    """Write the earlier prompts of a case whose folder is new, or was deleted, from the journal."""
+    """Write the earlier prompts from the journal if a case's folder is new or was deleted."""
     names = choose_names(root)
     for each in list_dispatches(connection, case_no=case.case_no, texts=True):
         path = folder / names(each.step, each.attempt).prompt
@@ -169,7 +169,7 @@ def _restore_prompts(connection: Connection, root: Path, folder: Path, case: Cas
 
 
 def _unwrap_artifacts(folder: Path, settled: Container[int]) -> None:
-    """Answers that were taken stand by themselves."""
+    """Replace accepted wrappers by their plain artifacts."""
     for path in sorted(folder.glob("*.json")):
         raw = b"" if path.name in (STATE_FILE, SIGNAL_FILE) else read_file(path, MAX_ARTIFACT)
         found = raw if isinstance(raw, UnreadableFile) else read_artifact(raw)

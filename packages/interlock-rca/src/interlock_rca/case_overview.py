@@ -1,7 +1,7 @@
-"""What a person should know about a failure: the finding, its suspects, its evidence, its past.
+"""Collect what a person should know about a failure: finding, suspects, evidence, past.
 
-Links lead to where a repository can be browsed, else to pages of ours that show the same commit,
-file or log.
+Links lead to the repository's web page if it has one, else to our own page of the commit, file or
+log.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -44,7 +44,7 @@ _FIELDS: Final = (
 
 
 def name_failures(connection: Connection, case_nos: Collection[int]) -> Mapping[int, str]:
-    """The tests that failed, by the numbers of their cases."""
+    """Return the names of the failed tests by case number."""
     return {
         each.case_no: f"{each.class_name}.{each.name}" if each.class_name else each.name
         for each in list_briefs(connection, case_nos)
@@ -52,7 +52,7 @@ def name_failures(connection: Connection, case_nos: Collection[int]) -> Mapping[
 
 
 def read_overview(connection: Connection, case_no: int, config: RcaConfig) -> CaseOverview | None:
-    """None for a case that is about no failure."""
+    """Return the overview of a case; None if it is about no failure."""
     case, place = find_suite_case(connection, case_no), find_position(connection, case_no)
     if case is None or place is None:
         return None
@@ -151,5 +151,5 @@ def _show_evidence(evidence: Evidence, case_no: int) -> Item:
 
 
 def link_source(case_no: int, ref: str) -> str:
-    """The page that shows what a reference of a failure's finding points at."""
+    """Return the address of the page that shows a reference of a finding."""
     return f"/failures/{case_no}/source?ref={quote(ref, safe='')}#here"

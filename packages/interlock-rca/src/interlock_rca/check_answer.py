@@ -1,8 +1,8 @@
-"""Checks of an agent's answer that a machine can make, before a rule sees it.
+"""Check an agent's answer by machine before a rule sees it.
 
-Corrects words by the taxonomy, refuses empty messages, and limits what a finding without evidence
-may weigh. Whether evidence is there is asked through a function. What was changed is said in the
-answer's notes; what is refused is refused once, then taken with a note.
+Corrects words by the taxonomy, refuses empty messages, and limits the score of a finding without
+evidence. A function checks evidence. Changes are listed in the answer's notes; a refused answer is
+refused once, then accepted with a note.
 """
 
 import re
@@ -17,14 +17,14 @@ from interlock_rca.steps import F1, F3, F5
 from interlock_rca.taxonomy import UNKNOWN, Taxonomy
 
 MAX_SCORE_WITHOUT_EVIDENCE = 0.5
-"""What a finding may score when nothing that exists supports it."""
+"""The highest score of a finding that no existing evidence supports."""
 _UNSURE = "ti001"
 _SHOWN = 80
-"""How much of a word that is none of ours is repeated."""
+"""The most characters of an unknown word that are repeated."""
 _OURS = ("repos_left", "findings", "evidence", "claimed_score", "repo", "notes")
-"""Fields of an investigation that only the machine writes."""
+"""Fields of an investigation that only Interlock writes."""
 _CLAIMED = "claimed_category"
-"""The word of a triage, where another was read for it; only the machine writes that."""
+"""The original word of a triage that was read as another; only Interlock writes it."""
 _EMPTY_WORDS = """
 a an and are be because been broke broken bug but by case cause caused code could crash crashed
 defect did does due error errors exception fail failed failing fails failure failures fault for
@@ -35,11 +35,11 @@ unable unclear unexpected unknown was were when with wrong
 _SAYS_NOTHING = frozenset(_EMPTY_WORDS.split())
 
 EvidenceCheck = Callable[[Sequence[str]], Sequence[Evidence]]
-"""Looks references up where they point; nothing is known of one that cannot be looked up."""
+"""Looks references up where they point; those that cannot be looked up stay unchecked."""
 
 
 class CheckedAnswer(NamedTuple):
-    """An answer as the rules will see it, or the sentence with which it is refused."""
+    """An answer as the rules will see it, or the reason why it is refused."""
 
     data: Mapping[str, Any]
     refused: str = ""
@@ -48,7 +48,7 @@ class CheckedAnswer(NamedTuple):
 def check_answer(
     case: Case, data: Mapping[str, Any], check: EvidenceCheck, taxonomy: Taxonomy
 ) -> CheckedAnswer:
-    """The answer to the step where the case stands, after the machine's own guards."""
+    """Check the answer to the case's current step, and return it corrected or refused."""
     again = bool(case.complaint)
     match case.step:
         case step if step == F1:
@@ -112,7 +112,7 @@ def _check_investigation(
 
 
 def list_remarks(step: str, data: Mapping[str, Any]) -> list[str]:
-    """What was changed in the answer to a step, as examined; of several findings, in the last."""
+    """Return the changes made to an answer, or to the last of several findings."""
     if step == F1 and _CLAIMED in data:
         return [f"category {data[_CLAIMED][:_SHOWN]!r} was read as {data['symptom_category']}"]
     if step == F3:
@@ -131,7 +131,7 @@ def _cap_score(score: float, evidence: Sequence[Evidence]) -> tuple[float, str]:
 
 
 def _merge_findings(case: Case, found: dict[str, Any]) -> dict[str, Any]:
-    """What was found in all repositories so far: the surest finding speaks, all evidence counts."""
+    """Merge the findings of all repositories so far: the surest one speaks, all evidence counts."""
     repos = list_selected_repos(case.context)
     before = list(case.context.get("findings", ()))
     if len(repos) < 2:
@@ -153,7 +153,7 @@ def _merge_findings(case: Case, found: dict[str, Any]) -> dict[str, Any]:
 
 
 def list_selected_repos(context: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The repositories to look into, as triage or resolve named them, each once."""
+    """Return the repositories that triage or resolve selected, each once."""
     found: dict[str, dict[str, Any]] = {}
     for each in context.get("selected_repos", ()):
         repo = {"name": each, "reason": "only candidate from triage"}
@@ -174,7 +174,8 @@ def _check_review(data: Mapping[str, Any], taxonomy: Taxonomy) -> CheckedAnswer:
 
 
 def _check_code(word: str, again: bool, taxonomy: Taxonomy) -> tuple[str | None, str]:
-    """The code a word stands for; None and a sentence if it is none, once."""
+    """Return the code that a word stands for; an unknown word gives None and, the first time, a
+    complaint."""
     code = taxonomy.find_code(word)
     if code is not None:
         return code, ""
@@ -188,6 +189,6 @@ def _format_unknown_code(word: str, taxonomy: Taxonomy) -> str:
 
 
 def is_vague(message: str) -> bool:
-    """Whether a message names nothing: only words that any failure could be told with."""
+    """Return True if a message consists only of words that fit any failure."""
     words = re.findall(r"[^\W_]+", message.lower())
     return all(word in _SAYS_NOTHING for word in words)

@@ -1,9 +1,8 @@
-"""Which run of which pipeline results belong to, read from flags, the environment and git.
+"""Identify the run that results belong to, from flags, the environment and git.
 
-A flag goes before `INTERLOCK_*`, that before the variables of the CI system, and these before git.
-What a variable is called is a table; what cannot be said by a name alone is one function for each
-system. Event files are written by whoever opened a pull request: they add what the environment
-leaves open, and never overrule it.
+Flags override `INTERLOCK_*`, which override the CI system's variables, which override git. A table
+maps variable names; one function per system handles the rest. The author of a pull request controls
+event files, so these only fill gaps and never override the environment.
 """
 
 import re
@@ -21,65 +20,66 @@ from interlock.system.strict_json import Problem, read_object
 from interlock.system.text import clean_text
 
 Scope = Literal["default", "queue", "branch", "pull-request"]
-"""Whose history results are: the default branch's, a merge queue's, another branch's, or that of a
-pull request."""
+"""The line of development that results count for: the default branch, a merge queue, another
+branch, or a pull request."""
 
 
 class CiRun(msgspec.Struct, frozen=True, kw_only=True):
-    """One job of one attempt of one run, and the source it tested."""
+    """One job of one attempt of one run, and the source that it tested."""
 
     provider: str = "local"
     project: str = ""
-    """Such as owner/name."""
+    """A name such as owner/name."""
     run: str = ""
     attempt: int = 1
     job: str = ""
     job_id: str = ""
-    """Tells a repeated job from the first, where the CI system does not count attempts."""
+    """Distinguishes a repeated job where the CI system does not count attempts."""
     variant: tuple[tuple[str, str], ...] = ()
-    """What a matrix varies, sorted by name."""
+    """The matrix values, sorted by name."""
     shard: str = ""
-    """Such as 3/12; empty for the whole."""
+    """A part such as 3/12; empty for the whole."""
     commit: str = ""
-    """What was checked out: of a pull request on GitHub, the merge commit."""
+    """The checked-out commit; for a pull request on GitHub, the merge commit."""
     head: str = ""
     """The pull request's own last commit."""
     tree: str = ""
-    """The source as git hashes it, without its history."""
+    """Git's hash of the source, independent of its history."""
     base: str = ""
-    """Where a pull request or a queue's batch begins, as the CI system says it."""
+    """The commit where a pull request or a queue's batch begins, according to the CI system."""
     previous: str = ""
     """The commit that the CI system built before this one."""
     branch: str = ""
     target: str = ""
-    """The branch that it is to be merged into."""
+    """The branch into which it is to be merged."""
     pr: str = ""
     event: str = ""
     scope: Scope = "default"
     at: float = 0.0
-    """When it ran, in seconds since 1970."""
+    """The start of the run in seconds since 1970."""
 
     @property
     def source(self) -> str:
-        """What verdicts are about: the tree, else the commit, else the run itself."""
+        """Return the subject of verdicts: the tree, else the commit, else the run."""
         return self.tree or self.commit or f"{self.provider}:{self.run}"
 
     @property
     def label(self) -> str:
-        """The job and its variant in one word for people; results of different ones are never
-        compared with each other."""
+        """Return the job and its variant in one word. Results of different labels are never
+        compared."""
         return " ".join([*filter(None, [self.job]), *(f"{k}={v}" for k, v in self.variant)])
 
     @property
     def key(self) -> tuple[str, ...]:
-        """What makes two uploads one: a run's number alone may have been used before."""
+        """Return the key by which uploads are recognized as the same. A run's number alone may
+        repeat."""
         names = ("provider", "project", "run", "job", "job_id", "shard", "commit")
         words = [str(getattr(self, name)) for name in names]
         return (*words, str(self.attempt), *(f"{k}={v}" for k, v in self.variant))
 
 
 class Identified(msgspec.Struct, frozen=True):
-    """A run, with what was odd about where it was read from."""
+    """A run, with the oddities met while identifying it."""
 
     run: CiRun
     notes: tuple[str, ...] = ()
@@ -177,14 +177,14 @@ OWN_NAMES: Final = (
     *("project", "run", "attempt", "job", "variant", "shard", "commit", "head", "tree", "base"),
     *("branch", "target", "pr", "event"),
 )
-"""What a flag, or a variable `INTERLOCK_NAME`, may say."""
+"""The names accepted as a flag or as a variable `INTERLOCK_NAME`."""
 _LONGEST: Final = 300
 _LARGEST_EVENT: Final = 8_000_000
 _HASH: Final = re.compile(r"[0-9a-f]{7,64}")
 _PULL: Final = re.compile(r"refs/pull/([0-9]{1,12})/")
 _COUNTED: Final = re.compile(r"(.+?)\s+([0-9]{1,6})/([0-9]{1,6})")
 _FROM_ZERO: Final = ("circleci", "buildkite")
-"""Their shards are counted from 0."""
+"""CI systems that count shards from 0."""
 
 
 def identify_run(
@@ -195,8 +195,8 @@ def identify_run(
     default_branch: str = "",
     now: float = 0.0,
 ) -> Identified:
-    """The run that this process is part of. `default_branch` is what the project's settings say.
-    UsageError if a flag or a variable of ours is unusable."""
+    """Return the run that this process is part of. `default_branch` comes from the project's
+    settings. Raise UsageError if a flag or an `INTERLOCK_` variable is unusable."""
     notes: list[str] = []
     provider = detect_provider(environ)
     facts = _read_provider(provider, environ, notes)
@@ -212,7 +212,7 @@ def identify_run(
 
 
 def detect_provider(environ: Mapping[str, str]) -> str:
-    """The CI system this runs in, or ""."""
+    """Return the name of the CI system this runs in, or ""."""
     return next((name for name, variable in _DETECT.items() if environ.get(variable)), "")
 
 
@@ -248,7 +248,7 @@ def _read_github(environ: Mapping[str, str], facts: Facts, notes: list[str]) -> 
         facts["head"] = _get_hash(event, "pull_request", "head", "sha")
         facts["base"] = _get_hash(event, "pull_request", "base", "sha")
         if name == "pull_request_target":
-            # The checked-out commit is the target's; what was tested is up to the workflow.
+            # The checked-out commit is the target's; the workflow decides what it tests.
             facts["branch"] = _get_text(event, "pull_request", "head", "ref") or facts["branch"]
     elif name == "merge_group":
         facts["base"] = _get_hash(event, "merge_group", "base_sha")
@@ -260,8 +260,8 @@ def _read_github(environ: Mapping[str, str], facts: Facts, notes: list[str]) -> 
 
 
 def _read_workflow_run(event: Mapping[str, Any], facts: Facts) -> None:
-    """A workflow that publishes for another one: the results are the other's, and what it was
-    started by decides whose history they are."""
+    """Read the event of a workflow that publishes for another one: results belong to the other, and
+    its trigger decides whose history they are."""
     other = event.get("workflow_run")
     if not isinstance(other, dict):
         return
@@ -291,7 +291,7 @@ def _read_gitlab(environ: Mapping[str, str], facts: Facts, notes: list[str]) -> 
 def _read_jenkins(environ: Mapping[str, str], facts: Facts, notes: list[str]) -> None:
     facts["branch"] = facts["branch"].removeprefix("origin/")
     if not facts["job"]:
-        # A multibranch job is called like its branch, which is no job of its own.
+        # A multibranch job is named after its branch; that is no job name.
         name, branch = environ.get("JOB_NAME", ""), environ.get("BRANCH_NAME", "")
         facts["job"] = "" if branch else clean_text(name)[:_LONGEST]
 
@@ -351,8 +351,8 @@ def _get_hash(event: Mapping[str, Any], *path: str) -> str:
 
 
 def _add_git_facts(folder: Path, facts: Facts, *, is_local: bool) -> None:
-    """What the checkout knows and nobody has said: the tree of the commit, where CI says little
-    also commit, branch and project. No checkout, no git: nothing is added."""
+    """Fill gaps from the checkout: the commit's tree, and outside of CI also commit, branch and
+    project. Without git nothing is added."""
     try:
         git = Git(folder.resolve(), READ, safe=read_safe_folders())
         if not git.is_true("rev-parse", "--git-dir"):
@@ -380,7 +380,7 @@ def _add_local_facts(git: Git, facts: Facts) -> None:
     if not facts.get("branch"):
         facts["branch"] = git.try_line("symbolic-ref", "--quiet", "--short", "HEAD")
     if facts["commit"] and not git.is_true("diff-index", "--quiet", "HEAD", "--"):
-        # Nobody can say what was tested: results are of this run only.
+        # Without a known source, results count for this run only.
         facts["tree"] = f"changed:{facts.get('run', '')}"
 
 
@@ -425,7 +425,7 @@ def _decide_scope(facts: Mapping[str, str]) -> Scope:
 
 
 def _normalize_project(text: str) -> str:
-    """owner/name of an address; what stands before an @ may be a secret."""
+    """Return owner/name of an address; the part before an @ may be a secret."""
     if "://" in text:
         text = urlsplit(text).path
     elif re.match(r"[\w.-]+@[\w.-]+:", text):
@@ -444,7 +444,8 @@ def _normalize_shard(text: str) -> str:
 
 
 def parse_variant(text: str) -> tuple[tuple[str, str], ...]:
-    """`os=linux,python=3.12`, sorted by name. UsageError if it is something else."""
+    """Parse `os=linux,python=3.12` into pairs sorted by name. Raise UsageError for anything
+    else."""
     pairs: dict[str, str] = {}
     for word in filter(None, (part.strip() for part in text.split(","))):
         name, sign, value = word.partition("=")
@@ -456,8 +457,8 @@ def parse_variant(text: str) -> tuple[tuple[str, str], ...]:
 
 
 def refuse_claim(own: CiRun, run: CiRun) -> str:
-    """Why results are not taken over here. A job of a pull request can write whatever it likes
-    into what it hands on: that it speaks for the default branch is not believed."""
+    """Return why results are not accepted here, or "". A pull request's job can write anything into
+    its results, so a claim to speak for the default branch is not believed."""
     if own.scope != "pull-request" or run.scope == "pull-request":
         return ""
     whose = f"the {run.scope} history" if run.scope != "branch" else f"branch {run.branch}"

@@ -1,7 +1,7 @@
-"""Clues: what a failure's words, its stack and the history of the repositories tell about it.
+"""Look up facts about a failure: its words, its stack, and the history of the repositories.
 
-Fetches what the analyst's rules go by, for one run, and keeps what is expensive to find. What kind
-a failure is, its family decides by majority.
+Serves the analyst's rules for one run and caches what is expensive. The majority of a family
+decides its kind.
 """
 
 import heapq
@@ -40,12 +40,12 @@ from interlock_rca.records import Failure, Repo, Suspect, TestRange
 from interlock_rca.sources.git.history import Commit
 
 _ENOUGH = 20
-"""So many members of a family are judged by their words before all others are taken for alike."""
+"""The number of members whose words are judged before a family is assumed uniform."""
 
 
 class MajorityVote:
-    """What kind each failure is by its words, and what its family says: an odd one out among
-    failures with one cause is taken for what most of them are."""
+    """Judges each failure by its words, then by its family: an outlier among failures with one
+    cause gets the majority's kind."""
 
     def __init__(self, views: Iterable[CaseView]) -> None:
         self._kinds: dict[int, TriageResult] = {}
@@ -76,22 +76,23 @@ class MajorityVote:
         return TriageResult(category, round(share, 4), (f"most of its family are {category}",))
 
     def find_first(self, family: str) -> int | None:
-        """The first case of a family."""
+        """Return the first case of a family."""
         return self._first.get(family)
 
     def _agree(self, family: str) -> bool:
-        """Whether those of a large family that were judged are of one kind: so are the others."""
+        """Return True if all judged members of a large family agree, so that the others need no
+        look."""
         return len(self._votes[family]) == 1
 
 
 _NOBODYS = ("infra", "flake")
-"""Kinds of failures that no commit brings."""
+"""Kinds of failures that no commit causes."""
 _MOST_ASKED = 12
-"""So many families are heard about the suspects of one."""
+"""The most families asked about the suspects of one."""
 
 
 class _Representative(NamedTuple):
-    """The case that speaks for a family."""
+    """The case that represents its family."""
 
     family: str
     case_no: int
@@ -100,17 +101,17 @@ class _Representative(NamedTuple):
 
 
 class FailureClues:
-    """Of the failures of one run."""
+    """Looks up facts about the failures of one run."""
 
     def __init__(self, hooks: RcaHooks) -> None:
         self._hooks = hooks
         self._leads: dict[int, list[CulpritLead]] = {}
         self._alone: dict[int, list[CulpritLead]] = {}
         self._located: tuple[int, dict[str, list[StackLocation]]] = (0, {})
-        """Where the stack of the case that was last asked about leads, by repository."""
+        """The stack locations of the latest case, by repository."""
 
     def find_kind(self, ask: Ask, failure: Failure) -> FaultKind:
-        """The kind by the words of the failure; where it breaks may tell more than they do."""
+        """Return the kind of a failure by its words and by where it breaks."""
         found = self._majority.find_kind(ask.case_no) or triage_failure(failure)
         kind = FaultKind(
             category=found.category,
@@ -123,7 +124,7 @@ class FailureClues:
         return self._judge_missing_file(ask, failure) or kind
 
     def find_kind_by_leads(self, ask: Ask, failure: Failure) -> FaultKind:
-        """The same, with what the suspects add."""
+        """Return the kind, refined by the suspects."""
         repositories = self._hooks.workspace.repositories
         return judge_by_leads(
             self.find_kind(ask, failure),
@@ -133,11 +134,12 @@ class FailureClues:
         )
 
     def is_first_of_family(self, ask: Ask) -> bool:
-        """Whether it speaks for its family: for the others nothing is looked up."""
+        """Return True if the case represents its family; the others need no lookups."""
         return self._majority.find_first(self._find_family(ask)) == ask.case_no
 
     def _judge_missing_file(self, ask: Ask, failure: Failure) -> FaultKind | None:
-        """A file that the tested revision has was lost where the tests ran."""
+        """Return the kind of a missing file that the tested revision has: it was lost where the
+        tests ran."""
         launch = self._hooks.find_launch(ask.case_no)
         for missing in find_missing_files(failure):
             path = missing.replace("\\", "/")
@@ -151,7 +153,7 @@ class FailureClues:
     def _judge_new_line(
         self, ask: Ask, kind: FaultKind, innermost: tuple[Repo, StackLocation] | None
     ) -> FaultKind:
-        """The environment is not to blame for a line that was not there when it last passed."""
+        """Clear the environment if the failing line is newer than the last pass."""
         if innermost is None or kind.category != "infra":
             return kind
         repo, spot = innermost
@@ -166,7 +168,7 @@ class FailureClues:
         return MajorityVote(self._hooks.iterate_views())
 
     def _find_innermost(self, ask: Ask, failure: Failure) -> tuple[Repo, StackLocation] | None:
-        """The repository in which the stack is deepest, and where."""
+        """Return the repository in which the stack is deepest, and the location."""
         found = [
             (spot.depth, name, spot)
             for name in self._hooks.workspace.repositories
@@ -180,8 +182,8 @@ class FailureClues:
     def find_candidate_repos(
         self, ask: Ask, failure: Failure, category: str, sureness: float
     ) -> list[RepoCandidate]:
-        """Repositories worth a look. A stack that never leaves the tests says nothing about where
-        a fault of the product is: then those for that use are candidates, too."""
+        """Return repositories worth a look. A stack that stays inside the tests does not rule out
+        the product, so repositories declared for it are candidates too."""
         repositories = self._hooks.workspace.repositories
         found = {name: self.locate_frames(ask, failure, name) for name in repositories}
         by_frames = [
@@ -197,7 +199,7 @@ class FailureClues:
     def find_repos(
         self, ask: Ask, failure: Failure, category: str, sureness: float
     ) -> list[RepoCandidate]:
-        """Repositories that may hold what broke, likeliest first; `sureness` is that of the
+        """Return repositories that may hold the cause, likeliest first; `sureness` is that of the
         kind."""
         leads = self.find_leads(ask, failure)
         repos = [one.repo for one in self._hooks.workspace.repositories.values()]
@@ -224,8 +226,8 @@ class FailureClues:
         return found.get(name, [])
 
     def find_leads(self, ask: Ask, failure: Failure) -> Sequence[CulpritLead]:
-        """The commits of all repositories that may have brought a failure, beside each other, with
-        what the other families of the run say about them."""
+        """Return the suspect commits of all repositories, ranked together with the evidence of the
+        run's other families."""
         if ask.case_no not in self._leads:
             case_id = ask.case.case_id if ask.case else ""
             own = self._look_alone(ask.case_no, case_id, failure)
@@ -241,7 +243,7 @@ class FailureClues:
         return self._leads[ask.case_no]
 
     def _look_alone(self, case_no: int, case_id: str, failure: Failure) -> list[CulpritLead]:
-        """What one failure says by itself."""
+        """Return the suspects by this failure alone."""
         if case_no not in self._alone:
             launch = self._hooks.find_launch(case_no)
             spans = self._hooks.find_ranges(case_id) if case_id else {}
@@ -258,8 +260,8 @@ class FailureClues:
         return self._alone[case_no]
 
     def _add_only_commit(self, ask: Ask, leads: Sequence[CulpritLead]) -> list[CulpritLead]:
-        """Where a test passed before exactly one commit and failed on it, nothing else need speak
-        against that commit."""
+        """Raise the only commit of a sure range: a test that passed before it and fails on it needs
+        no other evidence."""
         new = {name: self.list_commits(ask, name) for name in self._hooks.workspace.repositories}
         only = [(name, commit) for name, commits in new.items() for commit in commits]
         if len(only) != 1:
@@ -283,7 +285,7 @@ class FailureClues:
 
     @cached_property
     def _representatives(self) -> list["_Representative"]:
-        """The first case of each of the largest families whose cause may be a commit."""
+        """Return the first case of each of the largest families whose cause may be a commit."""
         sizes, first = self._hooks.count_families()
         able = (family for family in first if self._may_be_brought(first[family]))
         chosen = heapq.nsmallest(_MOST_ASKED, able, key=lambda each: (-sizes[each], first[each]))
@@ -303,17 +305,17 @@ class FailureClues:
         return kind is None or kind.category not in _NOBODYS or kind.confidence < SURE_KIND_SCORE
 
     def find_range(self, ask: Ask, name: str) -> TestRange | None:
-        """The range in a repository that the history of its results gives a test."""
+        """Return a test's range in a repository by the history of its results."""
         return self._hooks.find_ranges(ask.case.case_id).get(name) if ask.case else None
 
     def is_unsteady(self, ask: Ask) -> bool:
-        """Whether the test passed and failed on the same source lately, so that nobody is accused
-        of it."""
+        """Return True if the test recently passed and failed on one source, so that nobody is
+        accused."""
         ranges = self._hooks.find_ranges(ask.case.case_id) if ask.case else {}
         return any(found.kind == "unsteady" for found in ranges.values())
 
     def list_commits(self, ask: Ask, name: str) -> list[Commit]:
-        """The commits of a repository that may have brought a failure."""
+        """Return the commits of a repository that may have caused a failure."""
         repository = self._hooks.workspace.repositories.get(name)
         if repository is None:
             return []
@@ -323,12 +325,12 @@ class FailureClues:
         )
 
     def list_suspects(self, cause: Rca) -> tuple[Suspect, ...]:
-        """The commits that a cause's own investigation suspects."""
+        """Return the suspects of a cause's own investigation."""
         return read_investigated_suspects(self._hooks.connection, cause.case_no)
 
 
 def is_one_test(one: Failure, other: Failure) -> bool:
-    """Whether one is a part of the other: a test that fails because its subtest does is no second
+    """Return True if one test contains the other: a parent that fails with its subtest is no second
     witness."""
     names = sorted((one.test_name, other.test_name), key=len)
     return one.class_name == other.class_name and names[1].startswith(f"{names[0]}/")
@@ -346,4 +348,4 @@ def _keep_newest(
 
 
 _ONLY = 0.85
-"""How sure the only commit of a sure range is: the memory may have missed a flip."""
+"""The chance of the only commit in a sure range; the memory may have missed a flip."""

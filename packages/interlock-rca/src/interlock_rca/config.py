@@ -85,9 +85,9 @@ class RcaConfig(msgspec.Struct, frozen=True, kw_only=True):
 
 def change_config(
     before: RcaConfig,
-    repo: list[str] | None,
-    workspace: Path | None,
-    last_green: list[str] | None,
+    repo: list[str] | None = None,
+    workspace: Path | None = None,
+    last_green: list[str] | None = None,
     **flags: Any,
 ) -> RcaConfig:
     """The configuration with what the user gave; flags that are None change nothing."""

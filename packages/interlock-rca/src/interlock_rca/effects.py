@@ -1,8 +1,8 @@
-"""Effects: what a decision of the analysis changes in the store, as records.
+"""The effects of the analysis's decisions on the store, as records.
 
-Each is committed in the transaction of its decision. The rule that was taken decides, not the
-answer: its tag `effect` names what is written, so a match that was not sure enough to be routed as
-one links nothing. How an effect reaches the tables is the business of `knowledge/writer.py`.
+Each is committed in the transaction of its decision. The rule decides, not the answer: its tag
+`effect` names the effect, so a match that was too unsure to be routed as one links nothing.
+`knowledge/writer.py` applies effects to the tables.
 """
 
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ from interlock_rca.taxonomy import Taxonomy
 
 
 class Recalled(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """The case reports a known symptom, and shares its root cause."""
+    """The case reports a known symptom and shares its root cause."""
 
     symptom_id: int
     rca_id: int
@@ -27,7 +27,7 @@ class Recalled(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
 
 class Triaged(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """What kind of failure it is. Makes or meets the symptom of the case's fingerprint."""
+    """The kind of a failure. Creates or updates the symptom of the case's fingerprint."""
 
     category: str
     severity: str
@@ -38,11 +38,11 @@ class Triaged(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     cascade: bool
     notes: str
     came_back: int = 0
-    """A symptom that was gone: if it is the case's own, the failure is a regression."""
+    """A resolved symptom: if it is the case's own, the failure is a regression."""
 
 
 class Investigated(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """A root cause: one per case and attempt; it takes the place of an earlier attempt's."""
+    """A root cause: one per case and attempt, replacing that of an earlier attempt."""
 
     attempt: int
     title: str
@@ -52,11 +52,11 @@ class Investigated(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     component: str
     convergence_score: float
     evidence: tuple[dict[str, str], ...]
-    """Of each reference: ref, verdict, why, url."""
+    """For each reference: ref, verdict, why, url."""
 
 
 class Correlated(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """The case has the cause of another: its own root cause, if any, is archived."""
+    """The case has the cause of another; its own root cause, if any, is archived."""
 
     rca_id: int
     confidence: float
@@ -64,42 +64,43 @@ class Correlated(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
 
 class Reviewed(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """A human, or the rule they chose, agreed; with other words if the finding was overturned."""
+    """The approval of a human or of the chosen rule, or an overturned finding with its new
+    words."""
 
     decision: str
     by: str
     defect_type: str = ""
     category: str = ""
-    """That of the defect type, if one is given."""
+    """The category of the defect type, if one is given."""
     description: str = ""
 
 
 class SentBack(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """Reassess: the case's status goes back to what it was before that step."""
+    """The case's status returns to what it was before the step that is repeated."""
 
     status: str
 
 
 class Closed(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """Reported: nothing more to do. The draft is kept."""
+    """The case is reported and done. The draft is kept."""
 
     draft: dict[str, Any] = {}
-    """What F6 answered."""
+    """The answer to F6."""
 
 
 Effect = Recalled | Triaged | Investigated | Correlated | Reviewed | SentBack | Closed
 
 
 EFFECT_TAG: Final = "effect"
-"""The tag of a rule that says what taking it writes."""
+"""The tag that names a rule's effect."""
 EFFECTS: Final = ("recall", "triage", "investigate", "link", "review", "report")
 _TITLE: Final = 80
 _SENDS_BACK: Final = (F1, F2, F3)
-"""The steps that a reviewer may send a case back to."""
+"""The steps to which a reviewer may send a case back."""
 
 
 def check_effects(circuit: Circuit) -> None:
-    """Refuse a circuit with a rule whose effect nobody knows."""
+    """Raise CircuitError if a rule has an unknown effect."""
     for rule in circuit.rules:
         if (name := rule.tags.get(EFFECT_TAG, "")) and name not in EFFECTS:
             raise CircuitError(
@@ -108,7 +109,7 @@ def check_effects(circuit: Circuit) -> None:
 
 
 def find_effect(circuit: Circuit, rule_id: str) -> str:
-    """Return the name of the effect that a rule has; empty if it has none."""
+    """Return the name of a rule's effect, or ""."""
     rule = circuit.find_rule(rule_id)
     return rule.tags.get(EFFECT_TAG, "") if rule else ""
 
@@ -121,7 +122,7 @@ def list_effects(
     by: str,
     taxonomy: Taxonomy,
 ) -> tuple[Effect, ...]:
-    """What the decision changes; `case` is as it was when the answer came."""
+    """Return the effects of a decision; `case` is as it was when the answer came."""
     match find_effect(circuit, decision.rule):
         case "recall":
             return (_make_recalled(data),)
@@ -182,7 +183,7 @@ def _make_investigated(
 
 
 def make_title(message: str) -> str:
-    """The first sentence of a message, on one line."""
+    """Return the first sentence of a message, on one line."""
     line = " ".join(message.split()).partition(". ")[0].rstrip(".")
     return shorten(line, _TITLE)
 
@@ -215,6 +216,6 @@ def _make_reviewed(
             )
     if decision.to not in _SENDS_BACK:
         return ()
-    # A case that was recalled came to its review without a triage.
+    # A recalled case came to its review without a triage.
     triaged = F1 in case.answers and decision.to != F1
     return (SentBack(status="triaged" if triaged else "open"),)

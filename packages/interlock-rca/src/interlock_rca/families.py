@@ -1,8 +1,8 @@
-"""Families of cases: one of each is investigated, the others take over what was found.
+"""Families of cases: one is investigated, the others take over its finding.
 
-All cases are triaged first; then each family's first case goes on, and the others are released when
-it comes to its review, or are investigated themselves if it fails. Reviews that travel like the
-other steps wait, too. A family is reviewed together: one human's answer settles all its questions.
+All cases are triaged first. Then each family's first case continues; the others are released when
+it reaches its review, or are investigated themselves if it fails. Reviews that travel like the
+other steps wait too. A family is reviewed together: one human answer settles all its questions.
 """
 
 from collections.abc import Iterator, Mapping
@@ -20,7 +20,7 @@ _WORK = (F2, F3, F4)
 
 
 class FamilyMember(msgspec.Struct):
-    """Where one case stands: held back, at work, or past the investigation."""
+    """The progress of one case: held back, at work, or past the investigation."""
 
     step: str
     status: str
@@ -30,10 +30,9 @@ class FamilyMember(msgspec.Struct):
 
 
 class FamilyQueue:
-    """Holds members back while another of their family is investigated for them, and holds what was
-    found back from comparison until all investigations have found something. Where agents review
-    `together`, their reviews belong to the investigation, and a member waits for the review of the
-    one that stands for it."""
+    """Holds family members back while another is investigated for them, and holds findings back
+    from comparison until all investigations have found something. Where agents review `together`,
+    reviews belong to the investigation, and a member waits for its representative's review."""
 
     def __init__(self, family_of: Mapping[str, str], *, together: bool = False) -> None:
         self._family_of = family_of
@@ -42,7 +41,7 @@ class FamilyQueue:
         self._triaging: set[str] = set()
         self._investigating: set[str] = set()
         self._held: dict[str, set[str]] = {}
-        """Who is held back, by family: families may be large, and most have nobody who is."""
+        """The held cases by family: families may be large, and most hold nobody."""
         self._changed: dict[str, None] = {}
         self._to_compare: dict[str, None] = {}
         self._to_review: dict[str, str] = {}
@@ -51,13 +50,12 @@ class FamilyQueue:
             self._members.setdefault(family, []).append(case_id)
 
     def restore(self, case_id: str, step: str, status: str, *, worked: bool) -> None:
-        """A case as the journal left it; `worked` if it was investigated, or is being so."""
+        """Restore a case from the journal; `worked` if its investigation has begun."""
         self._states[case_id] = FamilyMember(step, status, worked=worked, healthy=status != "stuck")
         self._update_member(case_id)
 
     def must_wait(self, case: Case, *, first: bool, healthy: bool) -> bool:
-        """Whether the case must wait; `first` if it comes to its investigation for the first
-        time."""
+        """Return True if the case must wait; `first` on its first arrival at the investigation."""
         member = self._states.setdefault(case.case_id, FamilyMember(case.step, case.status))
         member.step, member.status, member.healthy = case.step, case.status, healthy
         member.held = case.status == OPEN and case.step in _PLACES and first and not member.worked
@@ -82,8 +80,8 @@ class FamilyQueue:
         self._changed[family] = None
 
     def release_cases(self) -> list[str]:
-        """Who may go on: nobody while cases are being triaged, then family by family; those that
-        have found something when nobody is looking any more."""
+        """Return the cases that may go on: none while cases are triaged, then family by family, and
+        finished ones when no investigation is left."""
         if self._triaging:
             return []
         changed, self._changed = self._changed, {}
@@ -107,18 +105,18 @@ class FamilyQueue:
         return gone + free
 
     def _is_undecided(self, name: str) -> bool:
-        """Whether it is not yet known how the review of that case ends."""
+        """Return True if that case's review is still open."""
         member = self._states.get(name)
         return bool(member and member.status == OPEN and member.step != F6)
 
     def list_investigated(self, case_id: str) -> Iterator[str]:
-        """Who of the family was investigated before this case, first things first."""
+        """Yield the family's cases that were investigated before this one, in order."""
         members = self._members.get(self._family_of.get(case_id, ""), [])
         return (name for name in members if name != case_id and self._is_found(name))
 
     def list_shared(self) -> list[list[str]]:
-        """The members of each family of which several came to be investigated, the one that stands
-        for them first."""
+        """Return the members of each family with several investigated cases, the representative
+        first."""
         found: list[list[str]] = []
         for members in self._members.values():
             came = [name for name in members if self._has_come(name)]
@@ -142,7 +140,7 @@ class FamilyQueue:
         return bool(member and member.worked and member.status == OPEN and member.step in _WORK)
 
     def _is_found(self, name: str) -> bool:
-        """Investigated, and at its review or past it."""
+        """Return True if the case was investigated and has reached its review."""
         member = self._states.get(name)
         if not member or not member.worked or member.step in TRIAGE_STEPS:
             return False
@@ -152,7 +150,7 @@ class FamilyQueue:
 
 
 def _find_representative(case: Case) -> str:
-    """Who was investigated for the case, when it comes to its review for the first time."""
+    """Return the case investigated for this one, on its first arrival at the review."""
     linked = case.context.get(LINKED, {}) if case.visits.get(F5, 0) <= 1 else {}
     return str(linked.get("representative", ""))
 
@@ -168,7 +166,7 @@ _ABOUT = 100
 
 
 class Review(msgspec.Struct, frozen=True):
-    """Questions that one answer settles, and what they are about."""
+    """Questions that one answer settles, and their subject."""
 
     question_ids: list[int]
     case_ids: list[str]
@@ -176,7 +174,7 @@ class Review(msgspec.Struct, frozen=True):
 
 
 def list_reviews(connection: Connection, run_id: int) -> list[Review]:
-    """What waits for review in a run, family by family; nothing if it is no investigation."""
+    """Return a run's pending reviews, family by family; none if it is no investigation."""
     if find_suite(connection, run_id=run_id) is None:
         return []
     groups: dict[tuple[str, object], list[tuple[int, CaseView]]] = {}

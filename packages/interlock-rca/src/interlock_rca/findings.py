@@ -1,7 +1,7 @@
-"""Findings read back from the store: a suite as a report shows it, and as ReportPortal is told.
+"""Read findings back from the store: a suite for reports, and updates for ReportPortal.
 
-Cases with one root cause are one family; of those without, the ones that were alike when they came.
-Told outside are only reviewed cases with an item of their own.
+Cases with one root cause form a family; cases without one keep the family that they came with. Only
+reviewed cases that have a ReportPortal item are pushed.
 """
 
 from collections import Counter
@@ -53,7 +53,7 @@ def read_findings(
     at: float,
     agent: str,
 ) -> Findings:
-    """A suite as it stands at that time."""
+    """Return the findings of a suite at that time."""
     run = find_run(connection, suite.run_id)
     inputs, brief = _read_inputs(connection, suite)
     cases = [
@@ -99,22 +99,22 @@ def read_findings(
 
 
 def _take_each(cases: list[SuiteCase]) -> Iterator[SuiteCase]:
-    """Each in turn, and then no more: of a very red night, cases and findings are too much."""
+    """Yield each case and drop the reference, to bound memory on very red nights."""
     cases.reverse()
     while cases:
         yield cases.pop()
 
 
 _MANY = 20_000
-"""Cases from which on a report tells of most of them only what they are."""
+"""The number of cases beyond which a report tells most of them only in brief."""
 _FULL_MEMBERS = 25
-"""Of each family, so many are told in full all the same."""
+"""The members of each family that are still told in full."""
 _BRIEF_ERROR = 300
 
 
 def _read_inputs(connection: Connection, suite: Suite) -> tuple[dict[str, "_CaseInput"], set[str]]:
-    """What a report tells of the inputs; and, of a very red night, the cases that say what many of
-    their family say already: their stacks are not kept."""
+    """Return the inputs by case and, on very red nights, the cases whose stacks are dropped because
+    many of their family are told in full."""
     members: Counter[str] = Counter()
     inputs: dict[str, _CaseInput] = {}
     brief: set[str] = set()
@@ -190,7 +190,7 @@ def _build_finding(
 
 
 def _find_seen_before(connection: Connection, cases: Sequence[SuiteCase]) -> dict[int, float]:
-    """Of each symptom that earlier launches had, when it was last seen in one."""
+    """Return when each symptom was last seen in an earlier launch."""
     here = Counter(case.seen.symptom_id for case in cases if case.seen)
     launches = {case.launch_id for case in cases}
     found: dict[int, float] = {}
@@ -209,7 +209,7 @@ def _find_seen_before(connection: Connection, cases: Sequence[SuiteCase]) -> dic
 
 
 class _CaseInput(NamedTuple):
-    """What a report tells of a case's input."""
+    """The parts of a case's input that a report shows."""
 
     family: str
     url: str
@@ -226,7 +226,7 @@ def _read_input(view: CaseView) -> _CaseInput:
 
 
 def _shorten_stack(stack: str) -> str:
-    """A long stack keeps its ends: languages differ in which of them has the fault."""
+    """Keep both ends of a long stack: languages differ in which of them has the fault."""
     if len(stack) <= _LONGEST_STACK:
         return stack
     head, tail = stack[: _LONGEST_STACK // 2], stack[-_LONGEST_STACK // 2 :]
@@ -262,7 +262,7 @@ def _name_family(case: SuiteCase, inputs: "_CaseInput") -> str:
 
 
 def _add_proof(finding: CaseFinding, found: Reproduction | None) -> CaseFinding:
-    """A finding with what running its family's test told, its suspects among it."""
+    """Return a finding with the result of running its family's test."""
     if found is None:
         return finding
     accused = finding.suspects[0].commit if finding.suspects else ""
@@ -278,8 +278,8 @@ def _add_proof(finding: CaseFinding, found: Reproduction | None) -> CaseFinding:
 
 
 def mark_suspects(suspects: Sequence[Suspect], found: Reproduction) -> Iterable[Suspect]:
-    """The suspects with the proven one first. One is cleared that passed itself, or before which
-    the test failed already."""
+    """Return the suspects, the proven one first. A suspect is cleared if it passed itself, or if
+    the test failed before it already."""
     culprit = found.culprit
     if culprit:
         before = next((each for each in suspects if each.commit == culprit.commit), culprit)
@@ -301,7 +301,7 @@ def _make_title(case: SuiteCase) -> str:
 
 
 def read_evidence(rca: Rca | None) -> Iterable[Evidence]:
-    """What a root cause rests on, as it was checked."""
+    """Return a root cause's evidence with its verdicts."""
     return [msgspec.convert(each, Evidence) for each in rca.evidence] if rca else ()
 
 
@@ -310,9 +310,8 @@ def _read_suspects(
     cases: Sequence[SuiteCase],
     trails: Mapping[str, Sequence[FindingStep]],
 ) -> dict[int, tuple[Suspect, ...]]:
-    """Of each root cause the suspects that its own case's investigation named. What came back came
-    back by another commit: of a cause that is older than the suite, those come first that a case of
-    the suite names that was investigated, too."""
+    """Return each root cause's suspects as its own investigation named them. A regression has a new
+    commit, so suspects named by an investigated case of this suite come first."""
     owners = {case.rca.rca_id: case.rca.case_no for case in cases if case.rca}
     own = {case.case_no for case in cases}
     now: dict[int, tuple[Suspect, ...]] = {}
@@ -336,7 +335,7 @@ def _read_suspects(
 
 
 def read_investigated_suspects(connection: Connection, case_no: int) -> tuple[Suspect, ...]:
-    """The suspects that the last investigation of a case named."""
+    """Return the suspects that a case's last investigation named."""
     answers = [
         answer
         for decision, answer in load_decisions(connection, case_no)
@@ -346,14 +345,14 @@ def read_investigated_suspects(connection: Connection, case_no: int) -> tuple[Su
 
 
 def limit_confidence(convergence: float | None, suspects: Sequence[Suspect]) -> float | None:
-    """How sure a finding is as a whole: its kind may be surer than its first suspect, but whoever
-    believes it believes both."""
+    """Return the confidence in a finding as a whole: its kind may be surer than its first suspect,
+    but the reader relies on both."""
     chance = suspects[0].score if suspects else 0.0
     return min(convergence, chance) if convergence is not None and chance else convergence
 
 
 def read_suspects(answer: Mapping[str, Any]) -> tuple[Suspect, ...]:
-    """The suspects an answer to F3 names; what is no suspect is passed over."""
+    """Return the suspects in an answer to F3; malformed ones are skipped."""
     rows = answer.get("suspects")
     found = map(_read_suspect, rows) if isinstance(rows, list) else ()
     return tuple(each for each in found if each)
@@ -386,7 +385,7 @@ def _build_trails(lines: Iterable[JournalLine], circuit: Circuit) -> dict[str, l
 
 
 def _hide_path(repo: Repo) -> Repo:
-    """A repository without its place on this machine."""
+    """Return a repository without its path on this machine."""
     return msgspec.structs.replace(repo, path="")
 
 
@@ -396,8 +395,8 @@ REVIEWED_STATUSES = ("reviewed", "closed")
 def collect_updates(
     findings: Findings, cases: Iterable[SuiteCase], submitted_by: str
 ) -> tuple[list[DefectUpdate], dict[str, int]]:
-    """An update for each reviewed case that ReportPortal has, and how many cases were left out for
-    which reason."""
+    """Return an update for each reviewed case that ReportPortal has, and the number of omitted
+    cases by reason."""
     found: list[DefectUpdate] = []
     left: dict[str, int] = {}
     known = {each.case_id: each for each in findings.cases}

@@ -49,9 +49,28 @@ _SOMEBODY = "whoever was asked"
 """Who reviewed, where no human is named: the answer came over another carrier than the inbox."""
 
 
+class CaseOrder(msgspec.Struct, frozen=True, kw_only=True):
+    """Which cases of a run are worked on, and which wait for others."""
+
+    families: bool = False
+    """Investigate one case of each family for the others."""
+    phases: bool = False
+    """Triage all cases before any is investigated."""
+    only: Collection[int] | None = None
+    """The numbers of the cases to work on; all if None."""
+
+
+class PromptReaders(msgspec.Struct, frozen=True, kw_only=True):
+    """Who reads the prompt of each step."""
+
+    prompted: Callable[[str], bool] = lambda _step: True
+    """Return True if anybody reads the step's prompt."""
+    elsewhere: Callable[[str], bool] = lambda _step: False
+    """Return True if it is read on another host."""
+
+
 class RcaHooks(DefaultHooks):
-    """What the circuit `rca` needs while a run of it is worked on. In `families` one case is
-    investigated for others; in `phases` all are triaged before any is investigated."""
+    """The hooks of the circuit `rca` for one run."""
 
     def __init__(
         self,
@@ -60,14 +79,10 @@ class RcaHooks(DefaultHooks):
         circuit: Circuit,
         config: RcaConfig,
         *,
-        families: bool = False,
-        phases: bool = False,
-        only: Collection[int] | None = None,
-        prompted: Callable[[str], bool] = lambda _step: True,
-        elsewhere: Callable[[str], bool] = lambda _step: False,
+        order: CaseOrder = CaseOrder(),  # noqa: B008 - frozen
+        readers: PromptReaders = PromptReaders(),  # noqa: B008 - frozen
         fence: Callable[[], str] = lambda: secrets.token_hex(6),
     ) -> None:
-        """`prompted` says whether a step's prompt is read, `elsewhere` whether on another host."""
         check_effects(circuit)
         self.config = config
         self.connection = connection
@@ -85,26 +100,26 @@ class RcaHooks(DefaultHooks):
                 self._test_of[view.case_id] = name_failed_test(failure)
             views.append(msgspec.structs.replace(view, input={}, features=""))
         self.number_of = {view.case_id: view.case_no for view in views}
-        self._shares_families = families
+        self._order = order
         self._sizes = Counter(self._family_of.values())
         active = [
             view
             for view in views
-            if only is None or view.case_no in only or _is_past_investigation(view)
+            if order.only is None or view.case_no in order.only or _is_past_investigation(view)
         ]
-        family_of = self._family_of if families else {view.case_id: view.case_id for view in views}
+        family_of = (
+            self._family_of if order.families else {view.case_id: view.case_id for view in views}
+        )
         queue = (
             FamilyQueue(family_of, together=config.review == "dispatch")
-            if families or phases
+            if order.families or order.phases
             else None
         )
         self.families = _restore_queue(queue, active) if queue else None
         self._circuit = circuit
         self._read_names: dict[str, Collection[str]] = {}
         self._launch_of: dict[int, Launch | None] = {}
-        self._only = only
-        self._prompted = prompted
-        self._elsewhere = elsewhere
+        self._readers = readers
         self._fence = fence
         self._proven: Collection[str] | None = None
         self._to_prove: set[str] = set()
@@ -112,7 +127,7 @@ class RcaHooks(DefaultHooks):
     def context_for(self, case_no: int, case: Case, dispatch_id: int) -> ExecutionContext:
         """An agent on another host finds the repositories there that have a remote, as they were
         tested; the prompt then names those."""
-        if not self._elsewhere(case.step):
+        if not self._readers.elsewhere(case.step):
             return NO_CONTEXT
         found = self.workspace.list_checkouts(self.find_launch(case_no))
         return ExecutionContext(
@@ -143,7 +158,7 @@ class RcaHooks(DefaultHooks):
         self, case_id: str, own: TestRange, ranges: Mapping[str, TestRange]
     ) -> TestRange:
         family = self._family_of.get(case_id, "")
-        if not family or not self._shares_families:
+        if not family or not self._order.families:
             return own
         tests = {self._test_of[name] for name in self._members[family]}
         return unite_ranges([ranges[test] for test in sorted(tests) if test in ranges]) or own
@@ -186,7 +201,7 @@ class RcaHooks(DefaultHooks):
     def prompt_values(
         self, case_no: int, case: Case, context: ExecutionContext
     ) -> Mapping[str, Any]:
-        if not self._prompted(case.step):
+        if not self._readers.prompted(case.step):
             return {}
         current = msgspec.structs.replace(case, context=_add_current_repo(case.context))
         failure, place = decode_failure(case.case_id, case.input), self.find_position(case_no)
@@ -253,7 +268,7 @@ class RcaHooks(DefaultHooks):
         return [partial(apply_effect, case_no, effect) for effect in found]
 
     def must_wait(self, case_no: int, case: Case) -> bool:
-        if self._only is not None and case_no not in self._only:
+        if self._order.only is not None and case_no not in self._order.only:
             return True
         if self._is_unproven(case_no, case):
             self._to_prove.add(case.case_id)

@@ -22,7 +22,7 @@ from interlock_rca.analyst.similarity import (
     encode_traits,
     extract_traits,
 )
-from interlock_rca.knowledge.intake import Arrival, FailedCase, begin_suite
+from interlock_rca.knowledge.intake import Arrival, FailedCase, NewSuite, begin_suite
 from interlock_rca.records import Failure, Launch
 from interlock_rca.sources.read import SourceLaunch
 
@@ -138,14 +138,8 @@ def begin_cases(connection: Connection, new: NewRun, cases: Iterable[NewCase]) -
     launch = Launch(launch_id=new.fingerprint[:16], name=new.source)
     opened = begin_suite(
         connection,
-        new.circuit,
-        new.text,
+        NewSuite(run=new, name=new.source),
         [Arrival(launch=launch, cases=failed)],
-        name=new.source,
-        source=new.source,
-        fingerprint=new.fingerprint,
-        options=new.options,
-        at=new.at,
     )
     return opened.run_id
 

@@ -1,9 +1,8 @@
-"""Known causes: what the store knows that may be about a failure, and what that is worth to F0.
+"""Find known causes of a failure in the store, and compute their worth for F0.
 
-Exact matches are found by fingerprint, others by shared bands and then by similarity. The same
-fingerprint is as sure as it gets; a symptom that slept for long is worth half; what was resolved,
-or passed since with the commit that was suspected, is never taken for the same without a look,
-because then it is a regression.
+Exact matches are found by fingerprint, others by shared bands and then similarity. An equal
+fingerprint is the surest match; a long dormant symptom counts half. A resolved cause, or one whose
+suspected commit has passed since, always needs another look, because it would be a regression.
 """
 
 from collections.abc import Sequence
@@ -23,13 +22,13 @@ from interlock_rca.knowledge.causes import (
 from interlock_rca.knowledge.suites import CasePosition, has_agreed_cause
 
 UNSURE_THRESHOLD = 0.35
-"""Likeness below which it is new."""
+"""The likeness below which a failure is new."""
 MAX_MATCHES = 5
 _COMPARED = 40
 
 
 class StoredMatch(msgspec.Struct, frozen=True):
-    """A symptom that may be a failure's, and its root causes; those agreed on come first."""
+    """A symptom that may match a failure, with its root causes, agreed ones first."""
 
     symptom: Symptom
     likeness: float
@@ -37,7 +36,7 @@ class StoredMatch(msgspec.Struct, frozen=True):
     exact: bool
     rcas: tuple[Rca, ...]
     agreed: int
-    """How many of the root causes somebody has reviewed."""
+    """The number of reviewed root causes."""
 
 
 class KnownCauses:
@@ -49,7 +48,7 @@ class KnownCauses:
     def find_matches(
         self, place: CasePosition, most: int = MAX_MATCHES, *, near: bool = True
     ) -> list[StoredMatch]:
-        """What may be about the failure of that case: its own symptom, and those `near` it."""
+        """Return symptoms that may match a case's failure: its own, and those in `near`."""
         found = find_symptom_by_fingerprint(self._connection, place.fingerprint)
         exact = [self._build_match(found, 1.0, "the same fingerprint", exact=True)] if found else []
         others = [
@@ -81,11 +80,11 @@ class KnownCauses:
 EXACT_CONFIDENCE = 0.95
 OTHER_VERSION_FACTOR = 0.9
 MAX_REGRESSION_CONFIDENCE = 0.6
-"""The most that a cause which was gone is worth: a candidate, never a hit."""
+"""The highest confidence of a cause that was gone: a candidate, never a hit."""
 
 
 class PriorMatch(msgspec.Struct, frozen=True, kw_only=True):
-    """A known symptom near a failure, and its root cause that somebody agreed with, if any."""
+    """A known symptom near a failure, and its reviewed root cause, if any."""
 
     symptom_id: int
     name: str
@@ -94,9 +93,9 @@ class PriorMatch(msgspec.Struct, frozen=True, kw_only=True):
     is_exact: bool
     is_dormant: bool
     is_resolved: bool
-    """The symptom, or its root cause, is said to be resolved."""
+    """True if the symptom or its root cause is resolved."""
     passed_since: bool = False
-    """The commit that was suspected of it was there when the tests last passed."""
+    """True if the suspected commit was present when the tests last passed."""
     seen: int
     rca_id: int = 0
     title: str = ""
@@ -104,7 +103,7 @@ class PriorMatch(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def build_recall_answer(memories: Sequence[PriorMatch]) -> dict[str, Any]:
-    """The answer to F0."""
+    """Return the answer to F0."""
     known = [memory for memory in memories if memory.rca_id]
     scored = [
         (_compute_confidence(memory), memory)

@@ -1,7 +1,7 @@
 """An investigation by hand, a step per call: which case is meant, what is next, where it stands."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,6 @@ from interlock.runtime.settings import RunConfig
 from interlock.system.errors import SourceError, StateError
 from interlock_rca import analyze
 from interlock_rca.case_folder import CaseState, build_state, list_entries, write_case_folders
-from interlock_rca.config import change_config
 from interlock_rca.knowledge.suites import Suite, find_case_of_item
 from interlock_rca.report.markdown import render_regressions
 from interlock_rca.report.outline import build_outline
@@ -30,6 +29,7 @@ from interlock_rca.report.outline import build_outline
 _MAX_DIGITS = 20
 """No item has a number as long as this."""
 _MAX_NAMES = 10
+_BY_HAND: dict[str, str | int] = {"dispatch": "manual"}
 
 
 class CaseStanding(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,33 +51,23 @@ class CaseStanding(msgspec.Struct, frozen=True, kw_only=True):
     decided: list[dict[str, Any]]
 
 
-def begin_suite(
-    project: Project,
-    connection: Connection,
-    sources: list[str],
-    thresholds: dict[str, Any],
-    prompt_dir: Path | None,
-    *,
-    new: bool,
-    note: Callable[[str], None],
-    **changes: Any,
-) -> tuple[Suite, int]:
-    """The suite of these sources, begun if need be, to be answered by hand; and how many cases
-    are new in it. `changes` are those of `change_config`."""
-    intakes = analyze.read_launches(sources, "", None, note)
-    name = analyze.name_suite(sources, intakes)
-    found = None if new else analyze.find_matching_suite(connection, name, intakes)
-    if found is None and not any(intake.failures for intake in intakes):
+def begin_by_hand(
+    project: Project, connection: Connection, request: analyze.AnalysisRequest
+) -> Suite:
+    """Return the suite of these sources, begun if need be, to be answered by hand."""
+    request = msgspec.structs.replace(request, files=_BY_HAND, change_options=_dispatch_by_hand)
+    intakes = analyze.read_intakes(request)
+    name = analyze.name_suite(request.sources, intakes)
+    begun = analyze.begin_analysis(project, connection, request, name, intakes)
+    if begun is None:
         raise StateError("nothing failed, so there is nothing to investigate")
-    circuit, changed = project.prepare_circuit(analyze.CIRCUIT, thresholds, prompt_dir)
-    files: dict[str, str | int] = {"dispatch": "manual"} if found is None else {}
-    usual = analyze.find_config(project, connection, found, changed, files)
-    if found is None:
-        usual = msgspec.structs.replace(usual, agents={}, files={**usual.files, **files})
-    config = change_config(analyze.read_config(usual), **changes)
-    config = analyze.compare_with_history(config, intakes, None, note)
-    options = analyze.assign_reviewer(usual, config)
-    return analyze.add_launches(connection, found, name, circuit, intakes, options)
+    return begun[0]
+
+
+def _dispatch_by_hand(options: RunConfig, suite: Suite | None) -> RunConfig:
+    if suite is not None:
+        return options
+    return msgspec.structs.replace(options, agents={}, files={**options.files, **_BY_HAND})
 
 
 def save_case_artifact(

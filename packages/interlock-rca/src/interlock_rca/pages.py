@@ -36,12 +36,12 @@ from interlock_rca.uploads import HANDLERS, UploadRuns, UploadStore
 from interlock_web.extend import NavLink, Section, Window, reading, send_document
 
 _PATIENCE: Final = 0.3
-"""Seconds for which a reader waits before a page says that the report is being written."""
+"""Seconds to wait before a page says that the report is being written."""
 _KEPT: Final = 12
 _NUMBER: Final = 2**53 - 1
 _FIRST: Final = "report.html"
 Pages = dict[str, bytes]
-"""The pages of a report by their place."""
+"""The pages of a report by path."""
 _State = Annotated[str, QueryParameter(name="state", max_length=40)]
 
 
@@ -114,7 +114,7 @@ def show_reports(window: Window) -> Response[str]:
 
 @get("/reports/{upload_id:str}", sync_to_thread=True)
 def show_upload(window: Window, upload_id: str) -> Response[Any]:
-    """The report of results that were sent, or how far it is."""
+    """Show the report of an upload, or its progress."""
     upload = UploadStore(window.project.db).find(upload_id)
     if upload.suite_id and upload.state != "open":
         return Redirect(f"/suites/{upload.suite_id}")
@@ -126,13 +126,13 @@ def show_upload(window: Window, upload_id: str) -> Response[Any]:
 
 @get("/suites/{suite_id:int}", sync_to_thread=False)
 def find_report(suite_id: int) -> Redirect:
-    """A report may have pages beside it, which it names by their place."""
+    """Redirect to a report; its parts are named relative to that address."""
     return Redirect(f"/suites/{suite_id}/{_FIRST}")
 
 
 @get(["/suites/{suite_id:int}/report.html", "/suites/{suite_id:int}/causes/{part:str}"])
 async def show_report(window: Window, suite_id: int, part: str = "") -> Response[Any]:
-    """The report of a suite, as `interlock analyze` writes it."""
+    """Show the report of a suite, as `interlock analyze` writes it."""
     rendering = asyncio.ensure_future(_REPORTS.render(window.project, suite_id))
     done, _ = await asyncio.wait({rendering}, timeout=_PATIENCE)
     if not done:
@@ -146,7 +146,7 @@ async def show_report(window: Window, suite_id: int, part: str = "") -> Response
 
 
 class ReportPages:
-    """Reports as pages, kept while nothing changes them and rendered in threads."""
+    """Renders reports in threads and caches them until something changes."""
 
     def __init__(self) -> None:
         self._pages: OrderedDict[tuple[Any, ...], Pages] = OrderedDict()
@@ -200,7 +200,7 @@ _REPORTS: Final = ReportPages()
 
 
 def render_suite(project: Project, suite_id: int) -> Pages:
-    """The report of a suite, page by page."""
+    """Return the report of a suite, page by page."""
     from interlock_rca import analyze as analysis
     from interlock_rca.report.document import render_pages
     from interlock_rca.report.outline import build_outline
@@ -233,7 +233,7 @@ def _read_cause(project: Project, rca_id: int) -> tuple[CauseOverview, list[Susp
 
 
 class CauseRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A root cause, and what is remembered of it."""
+    """A root cause with its history."""
 
     id: int
     title: str
@@ -250,7 +250,7 @@ class CauseRecord(msgspec.Struct, frozen=True, kw_only=True):
     suites: tuple[int, ...]
     trend: tuple[int, ...]
     proof: str
-    """What running its test told, in a sentence; empty if it was not run."""
+    """The result of running its test, in a sentence; empty if it was not run."""
 
 
 class CauseList(msgspec.Struct, frozen=True):
@@ -277,7 +277,7 @@ class CauseDetail(msgspec.Struct, frozen=True, kw_only=True):
 def list_causes(
     project: Project, limit: Annotated[int, Parameter(ge=1, le=1000)] = 200
 ) -> CauseList:
-    """Root causes over all suites: those that came back first, then the open ones."""
+    """List root causes over all suites: regressions first, then open ones."""
     return CauseList([_describe(each) for each in _read_causes(project)[:limit]])
 
 
@@ -285,7 +285,7 @@ def list_causes(
 def find_cause(
     project: Project, cause_id: Annotated[int, Parameter(ge=1, le=_NUMBER)]
 ) -> CauseDetail:
-    """A root cause with its suspects and their proof."""
+    """Show a root cause with its suspects and their proof."""
     cause, suspects, _ = _read_cause(project, cause_id)
     named = ("repo", "commit", "subject", "author", "score", "why", "proof")
     records = [SuspectRecord(**{name: getattr(each, name) for name in named}) for each in suspects]
@@ -315,7 +315,7 @@ def _describe(cause: CauseOverview) -> CauseRecord:
 
 @asynccontextmanager
 async def _open(project: Project) -> AsyncIterator[UploadRuns]:
-    """Analyse what is sent while the server is open."""
+    """Analyse uploads while the server is open."""
     with UploadRuns(project) as runs:
         yield runs
 

@@ -1,4 +1,4 @@
-"""The other end of uploads: send results to a server, and wait for its report."""
+"""The client of uploads: send results to a server, and wait for its report."""
 
 import os
 import tempfile
@@ -22,11 +22,11 @@ TOKEN: Final = "INTERLOCK_TOKEN"  # noqa: S105 - a variable's name
 _TIMEOUT: Final = 60.0
 _POLL: Final = 1.0
 _PATIENCE: Final = 5
-"""So many times a server that cannot be reached, or has too much to do, is asked again."""
+"""The most attempts when a server is unreachable or busy."""
 
 
 class RemoteReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What a server says of results that it was sent."""
+    """The server's record of an upload."""
 
     id: str
     state: str
@@ -47,8 +47,8 @@ def send_results(
     token_file: Path | None,
     announce: Callable[[str], None],
 ) -> RemoteReport:
-    """Send what the sources name and wait until it is analysed; SourceError if that fails.
-    `announce` is told the report's address at once."""
+    """Send the sources' results, wait for the analysis and return its report; raise SourceError if
+    it fails. `announce` gets the report's address at once."""
     parts = urlsplit(server)
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.username:
         raise UsageError(f"--server {server[:200]!r}: write https://HOST or http://HOST:PORT")
@@ -69,12 +69,12 @@ def send_results(
 
 
 def _name_run(environ: Mapping[str, str]) -> str:
-    """The CI run and attempt that this is part of; empty outside of CI."""
+    """Return the CI run and attempt that this process is part of; empty outside of CI."""
     return name_attempt(identify_run(environ).run) if detect_provider(environ) else ""
 
 
 def _pack(sources: Sequence[str], body: BinaryIO) -> str:
-    """Write what the sources name: one file as it is, several as a zip; which of the two."""
+    """Write one source as it is, or several as a zip; return the content type."""
     if rp := next((word for word in sources if parse_launch_word(word)), ""):
         raise UsageError(f"{rp} is on a server itself: --server takes files, folders and zips")
     if len(sources) == 1 and Path(sources[0]).is_file():
@@ -100,7 +100,8 @@ def _ask(
     body: BinaryIO | None = None,
     query: Mapping[str, str] | None = None,
 ) -> RemoteReport:
-    """Ask, and again where that may help: sending the same twice is one report."""
+    """Send a request, and repeat it where that may help: sending the same results twice gives one
+    report."""
     headers = {"Content-Type": kind} if kind else {}
     for attempt in range(_PATIENCE + 1):
         if body is not None:

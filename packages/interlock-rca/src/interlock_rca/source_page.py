@@ -1,7 +1,7 @@
-"""Pages that show what a finding rests on where no web page does: a commit, a file, a log.
+"""Pages of a commit, a file or a log that has no web page.
 
-Only what a failure's own finding refers to is shown, whatever an address says; repositories are
-those that its analysis was begun with, and are read, never changed.
+Only references in the failure's own finding are shown, whatever an address asks for. Repositories
+are those that the analysis was begun with, and are only read.
 """
 
 from collections.abc import Iterator
@@ -34,23 +34,23 @@ from interlock_web.extend import Window
 
 _MOST_SHOWN: Final = 1_000_000
 _AROUND: Final = 200
-"""Lines of a file that are shown before and after the one meant."""
+"""Lines shown before and after the line in question."""
 
 
 class SourceView(msgspec.Struct, frozen=True):
-    """What a reference points at, line by line."""
+    """The lines that a reference points at."""
 
     heading: str
     about: str
     lines: tuple[tuple[str, str], ...]
-    """Each with its kind: add, cut, hunk or same; `here` if it is meant."""
+    """Lines with their kinds: add, cut, hunk or same; `here` for the line in question."""
     is_diff: bool = False
     is_cut: bool = False
 
 
 @get("/failures/{case_no:int}/source", sync_to_thread=True)
 def show_source(window: Window, case_no: int, ref: str = "") -> Response[Any]:
-    """A commit or a file that the finding of a failure names."""
+    """Show a commit or a file that a failure's finding names."""
     case, launch, config = _read_failure(window.project, case_no, ref)
     checkouts = CheckoutSet(config)
     names = [repo.name for repo in config.repos]
@@ -71,7 +71,7 @@ def show_source(window: Window, case_no: int, ref: str = "") -> Response[Any]:
 
 @get("/failures/{case_no:int}/log", sync_to_thread=True)
 def show_log(window: Window, case_no: int) -> Response[str]:
-    """What is kept of a failure's message, stack and log."""
+    """Show the stored message, stack and log of a failure."""
     with window.project.read() as connection:
         case = _find_case(connection, case_no)
         given = read_input(connection, case_no)
@@ -95,8 +95,8 @@ def _find_case(connection: Connection, case_no: int) -> SuiteCase:
 def _read_failure(
     project: Project, case_no: int, ref: str
 ) -> tuple[SuiteCase, Launch | None, RcaConfig]:
-    """A failure, where it ran, and the repositories of its analysis; NotFoundError unless its
-    finding names the reference."""
+    """Return a failure, its launch and the repositories of its analysis. Raise NotFoundError unless
+    its finding names the reference."""
     with project.read() as connection:
         case = _find_case(connection, case_no)
         owner = case.rca.case_no if case.rca else case_no

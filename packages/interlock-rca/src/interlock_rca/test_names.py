@@ -1,8 +1,8 @@
-"""What a test is called in the memory: one id, the same in every run, also where it is renamed.
+"""Name tests in the memory: one id that stays the same in every run.
 
-An id is `suite::class::name`; what repeats the part after it is left out. Parameters that differ in
-every run (times, ids, addresses) are masked by a fixed rule, since a test that is called
-differently each time has no history. Numbers stay: `case[3]` is a test of its own.
+An id is `suite::class::name`; parts that repeat the next one are dropped. Parameters that change in
+every run (times, ids, addresses) are masked by a fixed rule, because a test whose name changes has
+no history. Numbers stay: `case[3]` is a test of its own.
 """
 
 import re
@@ -17,7 +17,7 @@ from interlock_rca.records import Failure
 
 _LONGEST: Final = 500
 _UNNAMED: Final = ("pytest", "AllTests", "Root Suite", "Mocha Tests", "jest tests")
-"""What runners call a suite that nobody named."""
+"""Names that runners give to unnamed suites."""
 _VOLATILE: Final = re.compile(
     r"(?P<uuid>\b[0-9A-Fa-f]{8}-(?:[0-9A-Fa-f]{4}-){3}[0-9A-Fa-f]{12}\b)"
     r"|(?P<time>\b\d{4}-\d{2}-\d{2}[T _]\d{2}[:.-]?\d{2}(?:[:.-]?\d{2}(?:[.,]\d{1,9})?)?"
@@ -30,17 +30,17 @@ _FEWEST_UNSTABLE: Final = 10
 
 
 def make_test_id(suite: str, class_name: str, name: str) -> str:
-    """The id of a test, from what a report calls it."""
+    """Return the id of a test from its names in a report."""
     return mask_parameters(join_names(suite, class_name, name))
 
 
 def name_failed_test(failure: Failure) -> str:
-    """The id of the test that failed."""
+    """Return the id of the failed test."""
     return make_test_id(failure.job, failure.class_name, failure.test_name)
 
 
 def join_names(suite: str, class_name: str, name: str) -> str:
-    """The id with its parameters as they are."""
+    """Return the id with its parameters unmasked."""
     words = []
     if suite and suite not in _UNNAMED and not _says(class_name, suite):
         words.append(suite)
@@ -60,7 +60,7 @@ def _says(longer: str, shorter: str) -> bool:
 
 
 def mask_parameters(text: str) -> str:
-    """The id with times, uuids, memory addresses and temporary paths masked."""
+    """Mask times, uuids, memory addresses and temporary paths in an id."""
     if text.isascii() and "-" not in text and "/" not in text and not _has_long_number(text):
         return text
     return _VOLATILE.sub(lambda found: f"<{found.lastgroup}>", text)
@@ -71,8 +71,8 @@ def _has_long_number(text: str) -> bool:
 
 
 def find_unstable_names(seen: Mapping[str, int], runs: int) -> list[tuple[str, int]]:
-    """Patterns of names that come and go: each of many was seen in one run, and they differ only
-    in numbers. `seen` counts the sources in which a test was seen, of so many. Largest first."""
+    """Return patterns of names that change in every run, largest first: many names, each seen in
+    one run, that differ only in numbers. `seen` counts the sources of each test, out of `runs`."""
     if runs < 3:
         return []
     groups: dict[str, int] = defaultdict(int)
@@ -94,7 +94,8 @@ def find_unstable_names(seen: Mapping[str, int], runs: int) -> list[tuple[str, i
 
 
 def match_tests(names: Iterable[str], wanted: str) -> list[str]:
-    """The tests that a word means: exactly, else by their end after `::` or `.`, else as a part."""
+    """Return the tests that a word matches: exactly, else by their end after `::` or `.`, else by
+    any part."""
     known = list(names)
     if wanted in known:
         return [wanted]

@@ -34,6 +34,7 @@ from interlock_web.extend import Problem, find_caller, reading, writing
 
 if TYPE_CHECKING:
     from interlock.runtime.session import RunSession
+    from interlock_rca.knowledge.suites import Suite
     from interlock_rca.records import Failure
 
 MAX_UPLOAD: Final = 64 << 20
@@ -267,45 +268,33 @@ class UploadRuns:
 
     def _analyze(self, upload: Upload) -> dict[str, Any]:
         """Return what becomes of an upload; nothing if the server stops meanwhile."""
-        from interlock_rca import analyze as analysis
+        from interlock_rca.analyze import AnalysisRequest, analyze
         from interlock_rca.report.document import build_summary
         from interlock_rca.report.outline import build_outline
         from interlock_rca.report.summary import format_summary
 
-        project, source = self._project, str(self.store.find_results(upload))
-        intakes = [
-            msgspec.structs.replace(intake, failures=[*map(_mask, intake.failures)])
-            for intake in analysis.read_launches([source], upload.suite, None, lambda _note: None)
-        ]
-        with project.write() as connection:
-            found = analysis.find_matching_suite(connection, upload.suite, intakes)
-            if found is None and not any(intake.failures for intake in intakes):
-                return {"state": "done", "status": "done", "verdict": "nothing failed"}
-            circuit, changes = project.prepare_circuit(analysis.CIRCUIT, {})
-            before = analysis.find_config(project, connection, found, changes, {})
-            options = analysis.assign_reviewer(before, analysis.read_config(before))
-            pool = project.build_pool(circuit.source.circuit, options)
-            suite, _ = analysis.add_launches(
-                connection, found, upload.suite, circuit, intakes, options
-            )
-            del intakes
-            numbers = {"suite_id": suite.suite_id, "run_id": suite.run_id}
-            self.store.write(msgspec.structs.replace(upload, **numbers))
-            result = analysis.work_on_suite(
-                project,
-                connection,
-                suite,
-                pool,
-                wait_for_humans=False,
-                wait_for_limits=True,
-                started=self._take_session,
-            )
-            if self._stopping.is_set() and result.stopped_by is not None:
-                return {}
-            findings = analysis.collect_findings(connection, suite)
+        def keep_numbers(suite: "Suite", _count: int, _is_new: bool) -> None:
+            begun = msgspec.structs.replace(upload, suite_id=suite.suite_id, run_id=suite.run_id)
+            self.store.write(begun)
+
+        request = AnalysisRequest(
+            sources=[str(self.store.find_results(upload))],
+            name=upload.suite,
+            mask=_mask,
+            begun=keep_numbers,
+            started=self._take_session,
+            wait_for_limits=True,
+        )
+        found = analyze(self._project, request)
+        if found.suite is None or found.result is None or found.findings is None:
+            return {"state": "done", "status": "done", "verdict": "nothing failed"}
+        result, findings = found.result, found.findings
+        if self._stopping.is_set() and result.stopped_by is not None:
+            return {}
         summary = build_summary(build_outline(findings))
         return {
-            **numbers,
+            "suite_id": found.suite.suite_id,
+            "run_id": found.suite.run_id,
             "summary": tuple(mask_secrets(line.text) for line in format_summary(findings)),
             "state": "done",
             "status": result.status,

@@ -1,6 +1,6 @@
-"""The repositories of an investigation, opened once, and what changed in them.
+"""The repositories of an investigation, opened once, and their changes.
 
-Finds which revision of each last passed and which was tested.
+Finds the last green and the tested revision of each.
 """
 
 import re
@@ -22,7 +22,7 @@ _COMMIT_WORDS = ("commit", "sha", "revision", "rev", "hash")
 
 
 class CheckoutSet:
-    """Repositories by name. One that cannot be read is there all the same, and says why."""
+    """Repositories by name. An unreadable one stays in the set and reports its problem."""
 
     def __init__(self, config: RcaConfig) -> None:
         self._config = config
@@ -34,7 +34,7 @@ class CheckoutSet:
         return {repo.name: self._open(repo) for repo in self._config.repos}
 
     def _open(self, repo: Repo) -> Repository:
-        """The repository, with the role that its files tell where nobody declared one."""
+        """Open the repository; its files tell its role if nobody declared one."""
         cache = Path(self._config.cache) if self._config.cache else None
         found = Repository(repo, cache=cache)
         if not repo.role and found.is_readable:
@@ -44,13 +44,13 @@ class CheckoutSet:
         return found
 
     def list_problems(self) -> list[str]:
-        """What could not be read, or not whole: a sentence each."""
+        """Return a sentence for each repository that could not be read completely."""
         found = [each.sentence for one in self.repositories.values() for each in one.problems]
         return list(dict.fromkeys(found))
 
     def find_tested(self, name: str, launch: Launch | None) -> str:
-        """The revision of a repository that a launch was run on, as far as it is known there: what
-        the launch says about that repository, or else about itself."""
+        """Return the revision on which a launch was run, if the repository has it: what the launch
+        says about that repository, or else about itself."""
         repository = self.repositories.get(name)
         if launch is None or repository is None:
             return ""
@@ -61,8 +61,8 @@ class CheckoutSet:
     def list_checkouts(
         self, launch: Launch | None, ranges: Mapping[str, TestRange] = MappingProxyType({})
     ) -> tuple[Checkout, ...]:
-        """The repositories as an agent should know them: where to browse them, which commit is
-        looked at and which last passed; `ranges` are those of one test, by repository."""
+        """Return the repositories with their web addresses, the commit to look at and the last
+        green one; `ranges` are those of one test, by repository."""
         return tuple(
             self._build_checkout(each, launch, ranges.get(name))
             for name, each in self.repositories.items()
@@ -85,15 +85,15 @@ class CheckoutSet:
         )
 
     def find_last_green(self, name: str) -> str:
-        """The revision of a repository that last passed, as the configuration has it, or ""."""
+        """Return the configured last green revision of a repository, or ""."""
         greens = self._config.last_green
         return greens.get(name) or greens.get("", "")
 
     def list_new_commits(
         self, repository: Repository, launch: Launch | None, found: TestRange | None = None
     ) -> list[Commit]:
-        """What is new in it since it last passed, newest first; of a test with a range of its own,
-        what lies in that. Of a test that flips nothing is accused, so there is nothing to list."""
+        """Return the new commits since the last pass, newest first; for a test with its own range,
+        the commits in it. A flipping test accuses no commit, so it has none."""
         if found is not None and found.kind == "unsteady":
             return []
         if found is not None and found.is_accusing:
@@ -105,13 +105,14 @@ class CheckoutSet:
         )
 
     def is_bounded(self, repository: Repository, found: TestRange | None = None) -> bool:
-        """Whether it is known where these commits begin to be suspect: at one that passed."""
+        """Return True if a passing commit bounds the suspects."""
         if found is not None and found.is_accusing:
             return True
         return bool(repository.resolve_revision(self.find_last_green(repository.name)))
 
     def has_passed_with(self, name: str, commit: str, found: TestRange | None = None) -> bool:
-        """Whether a commit was there when the tests last passed, or the test of that range did."""
+        """Return True if a commit was present when the tests, or the test of the range, last
+        passed."""
         repository = self.repositories.get(name)
         green = found.good if found else self.find_last_green(name)
         if repository is None or not repository.resolve_revision(green):
@@ -123,7 +124,7 @@ class CheckoutSet:
         if key not in self._commits:
             found = repository.list_commits_since(green, tip)
             if not found and repository.resolve_revision(green) != repository.resolve_or_tip(tip):
-                # What was tested is older than what last passed: then that tells nothing.
+                # A tested revision older than the last green one says nothing.
                 found = repository.list_commits_since(None, tip)
             self._commits[key] = found
         return self._commits[key]
@@ -131,8 +132,8 @@ class CheckoutSet:
     def find_new_writer(
         self, name: str, launch: Launch | None, path: str, line: int, found: TestRange | None = None
     ) -> str:
-        """The commit that wrote a line since the last green run; "" if it is older, or if nobody
-        knows what last passed."""
+        """Return the commit that wrote a line since the last green run; "" if it is older or
+        unknown."""
         repository = self.repositories[name]
         green = found.good if found else self.find_last_green(name)
         if not line or not repository.resolve_revision(green):
@@ -148,12 +149,12 @@ class CheckoutSet:
     def check_evidence(
         self, refs: Sequence[str], launch: Launch | None, log: str
     ) -> list[Evidence]:
-        """Whether what was cited is there."""
+        """Check that each cited reference exists."""
         tested = {name: self.find_tested(name, launch) for name in self.repositories}
         return check_evidence(refs, self.repositories, tested, log or None)
 
 
 def _is_commit_of(name: str, key: str) -> bool:
-    """Whether an attribute is called like `shop.commit` or `SHOP_SHA`."""
+    """Return True for attribute names such as `shop.commit` or `SHOP_SHA`."""
     words = re.split(r"[^a-z0-9]+", key.lower())
     return words[-1] in _COMMIT_WORDS and words[:-1] == re.split(r"[^a-z0-9]+", name.lower())

@@ -1,1 +1,1 @@
-"""What a pipeline shows of its test results: one digest, rendered for each place people look at."""
+"""The digest of a pipeline's test results, rendered for every place where people look."""

@@ -1,8 +1,8 @@
-"""What a CI run means for the people who wait for it: which failures are new, which are not theirs.
+"""Sort the failures of a CI run: which are new, and which are not the author's.
 
-Each test of the run is compared with its own history on the branch it is measured against. A
-failure has exactly one word, and the words are the same everywhere: new, still failing, flaky,
-quarantined, infrastructure. A test that failed and then passed is flaky, never passed.
+Each test is compared with its own history on the branch that the run is measured against. A failure
+gets exactly one word: new, still failing, flaky, quarantined or infrastructure. A test that failed
+and then passed is flaky, never passed.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -30,21 +30,21 @@ from interlock_rca.test_names import make_test_id
 
 Word = Literal["new", "still failing", "flaky", "quarantined", "infrastructure"]
 WORDS: Final[tuple[Word, ...]] = ("new", "still failing", "infrastructure", "flaky", "quarantined")
-"""In the order in which people want to read them."""
+"""The order in which people want to read them."""
 FailOn = Literal["new", "any", "unquarantined", "none"]
 
 
 class DigestTest(msgspec.Struct, frozen=True, kw_only=True):
-    """A test that did not simply pass."""
+    """A test that did anything but simply pass."""
 
     test: str
     label: str
-    """Its job and variant."""
+    """The job and its variant."""
     word: Word
     why: str
-    """How it comes to the word, for people."""
+    """The reason for the word, for people."""
     age: int = 0
-    """How many source trees in a row it has failed on, before this one."""
+    """The number of consecutive source trees, before this one, on which the test failed."""
     since: Moment | None = None
     last_pass: Moment | None = None
     excerpt: str = ""
@@ -52,7 +52,7 @@ class DigestTest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DigestCause(msgspec.Struct, frozen=True, kw_only=True):
-    """One cause with its tests. The word is that of its newest failure."""
+    """A cause with its tests; its word is that of its newest failure."""
 
     cause: Cause
     word: Word
@@ -60,21 +60,21 @@ class DigestCause(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Digest(msgspec.Struct, frozen=True, kw_only=True):
-    """All that any place shows."""
+    """Everything that any rendering shows."""
 
     run: CiRun
     tests: int
     passed: int
     skipped: int
     failures: tuple[DigestTest, ...]
-    """Flaky ones too."""
+    """All tests that failed, flaky ones included."""
     causes: tuple[DigestCause, ...]
     fixed: tuple[str, ...]
     absent: int
-    """Tests that the branch has and this run did not run."""
+    """The number of tests that the branch has and this run did not run."""
     missing_shards: tuple[str, ...]
     baseline: str
-    """What it was compared with."""
+    """The branch that the run was compared with."""
     notes: tuple[str, ...] = ()
 
     def count(self, word: Word) -> int:
@@ -86,13 +86,13 @@ class Digest(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def verdict(self) -> str:
-        """In one word, for the steps that follow."""
+        """Return the verdict in one word, for the steps that follow."""
         if self.missing_shards:
             return "incomplete"
         return next((word for word in WORDS if self.count(word)), "passed").replace(" ", "-")
 
     def is_refused(self, fail_on: FailOn) -> bool:
-        """Whether a gate of this kind stops the pipeline."""
+        """Return True if a gate of this kind stops the pipeline."""
         stopping: Mapping[FailOn, Sequence[Word]] = {
             "none": (),
             "new": ("new",),
@@ -105,13 +105,13 @@ class Digest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ExpectedJobs(msgspec.Struct, frozen=True, kw_only=True):
-    """Which jobs of a run must have reported."""
+    """The jobs of a run that must have reported."""
 
     shards: int = 0
     variants: tuple[tuple[str, str], ...] = ()
-    """Names and values that some job must have."""
+    """Names and values; some job must have each of them."""
     every_known: bool = False
-    """Each job that took part in the runs before."""
+    """Expect each job that took part in earlier runs."""
 
 
 def build_digest(
@@ -123,8 +123,8 @@ def build_digest(
     excuse: Callable[[str, str], str] = lambda test, label: "",
     expected: ExpectedJobs = ExpectedJobs(),  # noqa: B008 - frozen
 ) -> Digest:
-    """The digest of one run, whose jobs and shards are the segments. `excuse` says why a test is
-    quarantined in a job, if it is."""
+    """Return the digest of one run, given a segment per job and shard. `excuse` returns the reason
+    why a test is quarantined in a job, or ""."""
     run = segments[0].run
     reader = _RunReader(run, history, settings, excuse)
     for segment in segments:
@@ -153,7 +153,7 @@ def _sort_key(each: DigestTest) -> tuple[int, str, str]:
 
 
 class _Baseline:
-    """What the branch that counts knew before this run."""
+    """The results that the compared branch had before this run."""
 
     def __init__(self, lane: Lane, history: History, run: CiRun) -> None:
         self._rows = dict(history.iterate_rows(lane))
@@ -176,20 +176,20 @@ class _Baseline:
         return list_verdicts(bytes(row[at] for at in self._kept), self._columns)
 
     def list_failing(self) -> Iterator[str]:
-        """Tests whose newest result, skips aside, is a failure."""
+        """Yield the tests whose newest result, ignoring skips, is a failure."""
         for test, row in self._rows.items():
             statuses = (judge(row[at]) for at in reversed(self._kept))
             if next((each for each in statuses if each not in (None, "skip")), None) == "fail":
                 yield test
 
     def list_newest(self) -> Iterator[str]:
-        """Tests of the newest source that was tested."""
+        """Yield the tests that ran on the newest tested source."""
         newest = self._kept[-1:]
         return (test for test, row in self._rows.items() if any(row[at] for at in newest))
 
 
 class _RunReader:
-    """Compares segment by segment with the history of the branch that counts."""
+    """Compares each segment with the history of the compared branch."""
 
     def __init__(
         self,
@@ -213,7 +213,7 @@ class _RunReader:
         return next(filter(None, (each.name for each in self._baselines.values())), "")
 
     def count_absent(self) -> int:
-        """Tests that the branch ran last and this run did not, in the jobs that it has."""
+        """Count the tests that the branch ran last and this run did not, in the same jobs."""
         return sum(
             test not in self._ran[lane]
             for lane, baseline in self._baselines.items()
@@ -247,7 +247,8 @@ class _RunReader:
             self.fixed.update(test for test in before.list_failing() if test in passed)
 
     def _measure_breakdown(self, segment: Segment) -> float:
-        """The share of failing tests, where it is so large that the job itself must be broken."""
+        """Return the share of failing tests if it is large enough to suspect the job itself, else
+        0."""
         ran = [status for status in map(judge, segment.bits) if status not in (None, "skip")]
         share = ran.count("fail") / len(ran) if ran else 0.0
         is_broken = share > self._settings.infrastructure_share
@@ -298,8 +299,8 @@ class _RunReader:
         return "new", "it passed before"
 
     def _find_lane(self, run: CiRun) -> Lane | None:
-        """The same job and variant on the branch that the run is measured against; a branch that
-        nobody knows is measured against itself."""
+        """Return the lane of the same job and variant on the branch that the run is measured
+        against. An unknown branch is measured against itself."""
         lanes = self._history.list_lanes(run.project, "default", label=run.label)
         if not lanes and run.scope == "branch":
             lanes = self._history.list_lanes(run.project, "branch", run.branch, run.label)
@@ -309,7 +310,7 @@ class _RunReader:
 def _group_causes(
     failures: Sequence[DigestTest], outline: Outline | None
 ) -> tuple[DigestCause, ...]:
-    """The analyst's causes with the failures of this run that belong to them."""
+    """Return the analyst's causes, each with the failures of this run that belong to it."""
     if outline is None:
         return ()
     by_test: dict[str, list[DigestTest]] = {}
@@ -336,8 +337,8 @@ def _find_missing_variants(
 
 
 def _find_absent_jobs(segments: Sequence[Segment], history: History) -> Iterator[str]:
-    """Jobs and variants of which nothing came, though they took part in the last runs of the
-    default branch that the jobs of this run took part in."""
+    """Yield the jobs and variants that reported nothing, though they took part in the last
+    comparable runs of the default branch."""
     labels = {segment.run.label for segment in segments}
     lanes = history.list_lanes(segments[0].run.project)
     now = {name_attempt(segment.run).partition("#")[0] for segment in segments}
@@ -356,11 +357,11 @@ def _find_absent_jobs(segments: Sequence[Segment], history: History) -> Iterator
 
 _LAST_RUNS: Final = 3
 _LEAST_SHARED: Final = 2
-"""A job that took part once may have been an experiment."""
+"""A job that took part only once may have been an experiment."""
 
 
 def _find_missing(segments: Sequence[Segment], expected: int) -> tuple[str, ...]:
-    """Shards that were announced, by a flag or by another shard, and are not here."""
+    """Return the shards that a flag or another shard announced, and that did not report."""
     seen: dict[str, set[int]] = {}
     total: dict[str, int] = {}
     for segment in segments:

@@ -1,7 +1,7 @@
-"""Where a pull request is talked about: its comments on GitHub, or the notes of a merge request.
+"""The comments of a pull request on GitHub, or the notes of a merge request on GitLab.
 
-A forge lists comments, says which are our own, and writes for us. Each request is made once.
-Tokens come from the environment only.
+A forge lists comments, recognizes ours, and writes for us. Each request is made once. Tokens come
+from the environment only.
 """
 
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ from interlock.system.http import HttpClient, decode_json, find_token
 
 GITLAB_TOKENS: Final = ("INTERLOCK_GITLAB_TOKEN", "GITLAB_TOKEN")
 _WORKFLOW: Final = "github-actions[bot]"
-"""Who comments with a workflow's own token, which belongs to nobody."""
+"""The author of comments made with a workflow's own token, which belongs to no user."""
 _LARGEST: Final = 32 * 1024 * 1024
 _LONGEST_NOTE: Final = 1_000_000
 _MOST_NOTES: Final = 20_000
@@ -34,10 +34,10 @@ class Forge(Protocol):
     """The comments of one repository's pull requests."""
 
     def list_comments(self, pr: str) -> list[Comment]:
-        """All of them, the oldest first."""
+        """Return all comments, oldest first."""
 
     def is_own(self, comment: Comment) -> bool:
-        """Whether the account that we use wrote it."""
+        """Return True if our account wrote the comment."""
 
     def create(self, pr: str, body: str) -> None: ...
 
@@ -47,14 +47,14 @@ class Forge(Protocol):
 
 
 def open_forge(provider: str, environ: Mapping[str, str], project: str) -> Forge | None:
-    """The forge of a CI system; None if it has none that we know."""
+    """Return the forge that belongs to a CI system, or None."""
     if provider == "github":
         return GithubForge(GithubRest(github_address(environ, repo=project)))
     return GitlabForge(environ, project) if provider == "gitlab" else None
 
 
 class GithubForge:
-    """GitHub."""
+    """The pull requests of a GitHub repository."""
 
     def __init__(self, rest: GithubRest) -> None:
         self._rest = rest
@@ -80,7 +80,8 @@ class GithubForge:
 
 
 class GitlabForge:
-    """GitLab. A job's own token may not write notes, so one with the scope `api` is needed."""
+    """The merge requests of a GitLab project. A job's own token may not write notes, so the token
+    needs the scope `api`."""
 
     def __init__(self, environ: Mapping[str, str], project: str) -> None:
         token = find_token("GitLab", environ, GITLAB_TOKENS, ".gitlab-token")

@@ -1,8 +1,8 @@
-"""Put the digest where people look: summaries, comments, annotations, outputs and files.
+"""Publish the digest where people look: summaries, comments, annotations, outputs and files.
 
-Each place is a function that may fail alone: what goes wrong is said and never turns a build red.
-Limits of the places are respected here; what the texts say is decided in `render`. Tokens come from
-the environment only.
+Each place is a function that may fail alone: a failure is reported and never turns a build red.
+Limits of each place are respected here; `render` writes the texts. Tokens come from the environment
+only.
 """
 
 import os
@@ -31,7 +31,7 @@ COMMENT_FILE: Final = "ci-comment.md"
 QUALITY_FILE: Final = "gl-code-quality-report.json"
 CONTEXT: Final = "interlock"
 CommentMode = Literal["off", "failures", "always"]
-"""When a pull request gets a comment; one that is there is always kept true, unless off."""
+"""When a pull request gets a first comment; an existing comment is always updated, unless `off`."""
 _ANNOTATE_S: Final = 60
 _COMMAND: Final = re.compile(r"##(?=\w*\[)")
 _PLACES: Final = (
@@ -52,7 +52,7 @@ class Annotation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Publication(msgspec.Struct, frozen=True, kw_only=True):
-    """What is published, in all its forms."""
+    """Everything to publish, in all its forms."""
 
     digest: Digest
     title: str
@@ -64,8 +64,8 @@ class Publication(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def find_annotations(digest: Digest, checkout: Path, most: int) -> Iterator[Annotation]:
-    """For each failure that is not excused, the last place in its stack that names a file of the
-    checkout. Nothing outside of it is ever named."""
+    """Yield, for each failure that is not excused, the last place in its stack that lies inside the
+    checkout."""
     stacks = {
         make_test_id(suite, case.class_name, case.test_name): (case.error, case.stack)
         for each in digest.causes
@@ -112,7 +112,7 @@ def publish(
     comment: CommentMode,
     check: str = "",
 ) -> list[str]:
-    """Publish everywhere this CI system has a place for; the sentences say what failed. `say`
+    """Publish to every place that this CI system has; return a sentence for each that failed. `say`
     prints a line that the CI system obeys."""
     places: list[Callable[[], None]] = [lambda: _write_files(publication)]
     if provider == "github":
@@ -194,7 +194,8 @@ def _escape_property(text: str) -> str:
 
 
 def write_outputs(outputs: Mapping[str, str], environ: Mapping[str, str]) -> None:
-    """For the steps that follow. The delimiter is random: no value can end it."""
+    """Write the outputs for the steps that follow. A random delimiter keeps any value from ending
+    early."""
     path = environ.get("GITHUB_OUTPUT")
     if not path:
         return
@@ -209,8 +210,8 @@ def write_outputs(outputs: Mapping[str, str], environ: Mapping[str, str]) -> Non
 def _comment(
     publication: Publication, provider: str, environ: Mapping[str, str], mode: CommentMode
 ) -> None:
-    """Create, edit or leave the one comment. Only a comment of ours is ever edited: anybody can
-    copy its marker."""
+    """Create, edit or leave our one comment. Others' comments are never edited: anybody can copy
+    the marker."""
     run = publication.digest.run
     forge = open_forge(provider, environ, run.project)
     if forge is None:
@@ -269,8 +270,8 @@ def _create_check(publication: Publication, environ: Mapping[str, str], name: st
 
 
 def defuse(text: str) -> str:
-    """So that agents of Azure, and GitHub's in their old form, do not obey it: they look for
-    commands anywhere in a line, not only at its start."""
+    """Break commands for the agents of Azure and old GitHub runners, which obey them anywhere in a
+    line."""
     return _COMMAND.sub("# #", text)
 
 

@@ -1,8 +1,9 @@
-"""The digest as Markdown: one text for a pull request's comment, a longer one for a job's summary.
+"""Render the digest as Markdown: a short text for a pull request's comment, a longer one for a
+job's summary.
 
-Line 1 says all that most readers want. Names, messages and logs are hostile: they are escaped or
-fenced, mentions and links in them do nothing. A text that would be too long leaves out whole
-sections from the end and says how many.
+The first line says what most readers want. Names, messages and logs are hostile: they are escaped
+or fenced, so mentions and links in them do nothing. A text that would be too long drops whole
+sections from its end and says how many.
 """
 
 import hashlib
@@ -27,27 +28,27 @@ from interlock_history.verdicts import Moment
 from interlock_rca.report.words import KINDS
 
 COMMENT_LIMIT: Final = 65_536
-"""Characters that a comment on GitHub may have; GitLab takes more."""
+"""GitHub's limit in characters for a comment; GitLab allows more."""
 SUMMARY_LIMIT: Final = 1_048_576
-"""Bytes that GitHub shows of one step's summary."""
+"""GitHub's limit in bytes for one step's summary."""
 _ROOM: Final = 2_000
-"""Kept free for what comes after the sections."""
+"""Characters kept free for the text after the sections."""
 _TESTS: Final = 10
 _SHOWN_WHOLE: Final[tuple[Word, ...]] = ("new", "infrastructure")
-"""Failures of these words are not folded."""
+"""Words whose failures are never folded."""
 _EXCERPT: Final = 1_500
 
 
 def make_marker(name: str) -> str:
-    """What the comment of a check is found by; nobody sees it."""
+    """Return the invisible marker by which the comment of a check is found."""
     return f"<!-- interlock:{hashlib.sha256(name.encode()).hexdigest()[:16]} -->"
 
 
 class Links(msgspec.Struct, frozen=True):
-    """Where commits and the report can be looked at; empty parts are no links."""
+    """Addresses of commits and of the report; an empty address makes no link."""
 
     commit: str = ""
-    """With {} for the hash."""
+    """An address with {} in place of the hash."""
     report: str = ""
 
     def format_commit(self, commit: str) -> str:
@@ -56,8 +57,8 @@ class Links(msgspec.Struct, frozen=True):
 
 
 def format_headline(digest: Digest) -> str:
-    """Such as: **2 new causes (7 tests)**, 1 still failing, 1 flaky; 92 of 98 passed · commit abc,
-    attempt 2."""
+    """Return a line such as: **2 new causes (7 tests)**, 1 still failing, 1 flaky; 92 of 98 passed
+    · commit abc, attempt 2."""
     parts = []
     for word in WORDS:
         number = digest.count(word)
@@ -93,7 +94,8 @@ def render_comment(digest: Digest, *, title: str, links: Links) -> str:
 
 
 def render_summary(digest: Digest, *, title: str, links: Links) -> str:
-    """The text of a job's summary: the comment's, with what each cause's failures printed."""
+    """Return the text of a job's summary: the comment's, plus the output of each cause's
+    failures."""
     sections = _list_sections(digest, links, with_excerpts=True)
     head = _format_head(digest, title)
     return _join_sections(
@@ -174,7 +176,7 @@ def _format_cause(each: DigestCause, links: Links, *, with_excerpts: bool, has_j
 
 
 def _format_suspect(each: DigestCause, links: Links) -> str:
-    """The commit to look at first, or that there is none."""
+    """Return a line that names the commit to look at first, or says that there is none."""
     if not each.cause.suspects:
         return "No commit is suspected."
     first = each.cause.suspects[0]
@@ -187,7 +189,7 @@ def _format_suspect(each: DigestCause, links: Links) -> str:
 
 
 def _find_excerpt(each: DigestCause) -> str:
-    """What the failure of a cause printed: its stack, where there is one."""
+    """Return the stack of a cause's failure, or else its message."""
     stacks = (case.stack or case.excerpt for case in each.cause.cases)
     return next(filter(None, stacks), "") or next(
         (test.excerpt for test in each.tests if test.excerpt), ""

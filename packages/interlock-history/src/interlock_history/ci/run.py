@@ -1,13 +1,13 @@
-"""The results of one CI run: read, remembered, analysed and compared, whatever of that works.
+"""Read, remember, analyse and compare the results of one CI run.
 
-A reporter must never lose what it has been given because a part of it fails: without a memory the
-results are still shown, without an analysis the words still are.
+A reporter must not lose results because one part fails: without a memory the results are still
+shown, and without an analysis their words are.
 """
 
 import os
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -25,31 +25,32 @@ from interlock_history.quarantine import Quarantine, read_quarantine
 from interlock_history.segment import Segment, make_segment
 from interlock_history.settings import HistorySettings
 from interlock_history.store import FolderStore, HistoryStore, merge_stores
-from interlock_rca import analyze as analysis
+from interlock_rca.analyze import AnalysisRequest, analyze
 from interlock_rca.ci_run import CiRun
-from interlock_rca.config import change_config
+from interlock_rca.config import RcaConfig
 from interlock_rca.records import Findings
 from interlock_rca.report.outline import build_outline
+from interlock_rca.sources.read import SourceLaunch
 
 Say = Callable[[str], None]
 
 
 class ReportRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """A run to report on, and where to look."""
+    """The run to report on, and where to find its results."""
 
     run: CiRun
     results: tuple[str, ...]
     legs: tuple[Path, ...] = ()
-    """Folders in which other jobs of the run remembered their results."""
+    """Folders in which other jobs of the run stored their results."""
     evidence: tuple[str, ...] = ()
-    """Reports of those jobs: causes are looked for in them, nothing is counted twice."""
+    """Reports of those jobs, read for causes only, so that nothing is counted twice."""
     repos: tuple[str, ...] = (".",)
     last_green: tuple[str, ...] = ("auto",)
     expected: ExpectedJobs = ExpectedJobs()
 
 
 class Reporter:
-    """Reads one run. What fails on the way is added to `problems`; the rest is done without it."""
+    """Reads one run. A step that fails adds to `problems`, and the others continue without it."""
 
     def __init__(self, settings: HistorySettings, note: Say, problems: list[str]) -> None:
         self._settings = settings
@@ -58,7 +59,7 @@ class Reporter:
 
     @contextmanager
     def open_memory(self, open_store: Callable[[], HistoryStore]) -> Iterator[HistoryStore]:
-        """The store, if it can be opened and read; else an empty one for the time being."""
+        """Yield the store if it can be read, else an empty temporary one."""
         try:
             store = open_store()
             store.list_segments()
@@ -76,7 +77,8 @@ class Reporter:
         project: Project,
         store: HistoryStore,
     ) -> tuple[Digest | None, Findings | None]:
-        """Return what the run means, and the causes of its failures; nothing without results."""
+        """Return the digest of the run and the causes of its failures, or None for each without
+        results."""
         segments = self._take_results(request, store)
         if not segments:
             return None, None
@@ -94,8 +96,8 @@ class Reporter:
         return digest, findings
 
     def _take_results(self, request: ReportRequest, store: HistoryStore) -> list[Segment]:
-        """Every segment of this run: of its own results, and of what other jobs of it remembered.
-        The newest attempt of a job counts."""
+        """Return the segments of this run, from its own results and those of other jobs. The newest
+        attempt of a job counts."""
         found: dict[str, Segment] = {}
         own: Segment | None = None
         try:
@@ -131,7 +133,7 @@ class Reporter:
             return make_segment(request.run, read.statuses, read.failures, read.notes)
 
     def _read_excuses(self) -> Callable[[str, str], str]:
-        """Says why a test is quarantined in a job, if it is."""
+        """Return a function that says why a test is quarantined in a job, or ""."""
         today = datetime.fromtimestamp(time.time(), UTC).date()
         try:
             quarantine = read_quarantine(Path(self._settings.quarantine))
@@ -148,50 +150,44 @@ class Reporter:
     def _find_causes(
         self, request: ReportRequest, project: Project, store: HistoryStore
     ) -> Findings | None:
-        """What the built-in analyst makes of the failures; None if nothing failed or it could not,
-        or if there are no reports to read (other jobs hand on their results without them)."""
+        """Return the built-in analyst's findings; None if nothing failed, the analysis failed, or
+        there are no reports to read."""
         run = request.run
-        name = f"ci {run.label or run.project or run.provider}"
         if not (reports := [*request.results, *request.evidence]):
             return None
+
+        def find_ranges(config: RcaConfig, intakes: Sequence[SourceLaunch]) -> RcaConfig:
+            return resolve_last_green(
+                config, intakes, store, self._settings, os.environ, self._note, run
+            )
+
+        wanted = AnalysisRequest(
+            sources=reports,
+            name=f"ci {run.label or run.project or run.provider}",
+            needs_failures=True,
+            mask=mask_failure,
+            changes={"repo": list(request.repos), "last_green": list(request.last_green)},
+            find_ranges=find_ranges,
+            note=self._note,
+        )
         try:
-            intakes = [
-                msgspec.structs.replace(each, failures=[*map(mask_failure, each.failures)])
-                for each in analysis.read_launches(reports, name, None, self._note)
-            ]
-            if not any(intake.failures for intake in intakes):
-                return None
-            with project.write() as connection:
-                found = analysis.find_matching_suite(connection, name, intakes)
-                circuit, changes = project.prepare_circuit(analysis.CIRCUIT, {}, None)
-                before = analysis.find_config(project, connection, found, changes, {})
-                repos, greens = list(request.repos), list(request.last_green)
-                config = change_config(analysis.read_config(before), repos, None, greens)
-                config = resolve_last_green(
-                    config, intakes, store, self._settings, os.environ, self._note, run
-                )
-                options = analysis.assign_reviewer(before, config)
-                pool = project.build_pool(circuit.source.circuit, options)
-                suite, _ = analysis.add_launches(connection, found, name, circuit, intakes, options)
-                analysis.work_on_suite(
-                    project, connection, suite, pool, wait_for_humans=False, wait_for_limits=False
-                )
-                return analysis.collect_findings(connection, suite)
+            return analyze(project, wanted).findings
         except InterlockError as error:
             self._problems.append(f"no causes were looked for: {format_line(str(error), 300)}")
             return None
 
 
 def is_same_run(one: CiRun, other: CiRun) -> bool:
-    """Whether two jobs belong to one run. Its number alone may have been used before, for another
-    commit."""
+    """Return True if two jobs belong to one run. CI systems reuse run numbers, so the commit must
+    match too."""
     fields = ("provider", "project", "run")
     is_same_source = one.commit == other.commit or not (one.commit and other.commit)
     return is_same_source and all(getattr(one, name) == getattr(other, name) for name in fields)
 
 
 def _judge_leg(run: CiRun) -> Callable[[CiRun], str]:
-    """Other jobs hand in what they like: only results of this very run and source are taken."""
+    """Return a function that says why a run is refused, or "". Other jobs may hand in anything:
+    only results of this very run and source are taken."""
 
     def judge(other: CiRun) -> str:
         if not is_same_run(other, run):

@@ -128,8 +128,8 @@ def ci(
     db: Db = None,
     json: Json = False,
 ) -> None:
-    """Report the results of a CI run: ingest, analyse, publish. Trouble of its own is a warning and
-    never fails the build. Exit 1 if --fail-on says so, 3 if there are no results."""
+    """Report the results of a CI run: ingest, analyse, publish. Its own problems are warnings and
+    never fail the build. Exits with 1 if --fail-on says so, and with 3 without results."""
     settings = read_history_settings()
     who, problems = identify(settings, which), list[str]()
     request = ReportRequest(
@@ -233,7 +233,7 @@ def _show(digest: Digest, publication: Publication, problems: list[str], *, json
         missing = {"missing_shards": digest.missing_shards, "tests": digest.tests}
         echo_history(fields | rows | missing)
         return
-    # Names of tests are hostile: a line of ours may look like a command to the CI system.
+    # Names of tests are hostile: a line of ours could look like a command to the CI system.
     guard = secrets.token_hex(16) if digest.run.provider == "github" else ""
     if guard:
         echo(f"::stop-commands::{guard}")

@@ -1,4 +1,4 @@
-"""Verbs about what is remembered: history."""
+"""The verb history: show, export, prune and merge the memory of results."""
 
 from collections.abc import Iterator
 from enum import StrEnum
@@ -47,7 +47,7 @@ app.add_typer(history_app, name="history")
 
 
 class ScopeName(StrEnum):
-    """Whose history."""
+    """The lines of development whose history can be shown."""
 
     DEFAULT = "default"
     QUEUE = "queue"
@@ -56,7 +56,7 @@ class ScopeName(StrEnum):
 
 
 class LaneFlags(msgspec.Struct, frozen=True, kw_only=True):
-    """Whose results to look at."""
+    """The results to look at."""
 
     project: ProjectName = ""
     scope: Annotated[
@@ -95,7 +95,7 @@ def show_top(
     store: Store = None,
     json: Json = False,
 ) -> None:
-    """The tests that need a look: flaky, broken, failing, just fixed."""
+    """List the tests that need attention: flaky, broken, failing, just fixed."""
     memory = open_history(store)
     lanes = whose.choose_lanes(memory)
     now = memory.find_now(lanes)
@@ -171,7 +171,7 @@ def show_test(
     store: Store = None,
     json: Json = False,
 ) -> None:
-    """What is known about one test, for each job and variant."""
+    """Show what is known about one test, for each job and variant."""
     memory = open_history(store)
     lanes = whose.choose_lanes(memory)
     meant = memory.find_tests(lanes, test)
@@ -251,7 +251,7 @@ def show_memory(
     store: Store = None,
     json: Json = False,
 ) -> None:
-    """What the memory holds: projects, jobs, the newest sources, names that change."""
+    """Show what the memory holds: projects, jobs, newest sources, names that change."""
     memory = open_history(store)
     rows = []
     for lane in memory.index.list_lanes():
@@ -317,7 +317,7 @@ def export(
     test: Annotated[str, typer.Option("--test", metavar="TEXT", help="Only tests like this.")] = "",
     store: Store = None,
 ) -> None:
-    """Everything that is remembered as JSON lines, one result each."""
+    """Print every stored result as a JSON line."""
     from interlock_history.export import iterate_results
 
     settings = read_history_settings()
@@ -363,7 +363,8 @@ def merge(
     store: Store = None,
     json: Json = False,
 ) -> None:
-    """Unite memories: of matrix legs, shards, machines. Nothing is lost or counted twice."""
+    """Unite memories, such as those of matrix legs, shards or machines. Nothing is lost or counted
+    twice."""
     settings = read_history_settings()
     memory = open_store(store, settings)
     own = identify(settings, RunOptions())

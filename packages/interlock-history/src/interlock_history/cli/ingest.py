@@ -1,4 +1,4 @@
-"""Verbs that take results into the memory, and ask it about one run: ingest, last-green."""
+"""The verbs ingest and last-green."""
 
 import os
 import time
@@ -70,7 +70,7 @@ Today = Annotated[
 
 
 class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """Which run results belong to, as flags say it; the rest comes from CI."""
+    """The run that results belong to, as flags state it; CI variables supply the rest."""
 
     run: RunFlag = ""
     attempt: AttemptFlag = ""
@@ -87,7 +87,7 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
     at: AtFlag = ""
 
     def to_facts(self) -> dict[str, str]:
-        """What `identify_run` takes."""
+        """Return the flags as `identify_run` takes them."""
         names = (name for name in self.__struct_fields__ if name not in ("at", "variant"))
         return {name: getattr(self, name) for name in names} | {
             "variant": ",".join(self.variant or ())
@@ -95,12 +95,12 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def open_store(flag: str | None, settings: HistorySettings) -> HistoryStore:
-    """The memory that a flag, the environment or the settings name."""
+    """Open the memory that a flag, the environment or the settings name."""
     return open_memory(flag or os.environ.get("INTERLOCK_STORE") or settings.store)
 
 
 def identify(settings: HistorySettings, which: RunOptions) -> CiRun:
-    """The run this process is part of; what was odd is noted."""
+    """Return the run that this process is part of, and print a note for each oddity."""
     found = identify_run(os.environ, which.to_facts(), default_branch=settings.default_branch)
     for note in found.notes:
         echo_note(f"note: {note}")
@@ -115,7 +115,7 @@ def identify(settings: HistorySettings, which: RunOptions) -> CiRun:
 
 
 def echo_history(fields: dict[str, Any]) -> None:
-    """One JSON object; moments are written as everywhere, in RFC 3339."""
+    """Print one JSON object with its times in RFC 3339."""
     echo_json(_format_moments(msgspec.to_builtins(fields)))
 
 
@@ -144,7 +144,7 @@ def parse_day(text: str) -> date:
 @app.command()
 @expand_options("which", RunOptions)
 def ingest(results: Results, which: RunOptions, store: Store = None, json: Json = False) -> None:
-    """Remember the results of a CI job, passed ones too. Run again, it changes nothing."""
+    """Store the results of a CI job, passed tests included. Running it again changes nothing."""
     from interlock_history.ingest import ingest_results
 
     settings = read_history_settings()
@@ -220,7 +220,7 @@ def _describe_run(run: CiRun) -> str:
 
 
 def choose_project(memory: "History", wanted: str) -> str:
-    """That project; if nobody says which of several, the one that this process belongs to."""
+    """Return that project; without one, the project that this process belongs to."""
     if not wanted and len(memory.projects) > 1:
         own = identify_run(os.environ).run.project
         if own and own in memory.projects:
@@ -259,7 +259,7 @@ def show_last_green(
     store: Store = None,
     json: Json = False,
 ) -> None:
-    """Between which commits each failing test broke, and how that is known."""
+    """Show between which commits each failing test broke, and how that is known."""
     from interlock_history.ranges import RangeFinder
 
     memory = open_history(store)

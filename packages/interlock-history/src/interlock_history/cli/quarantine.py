@@ -1,4 +1,4 @@
-"""Verbs of the quarantine: add, rm, list, check."""
+"""The verb quarantine: add, rm, list, check."""
 
 from pathlib import Path
 from typing import Annotated
@@ -66,7 +66,7 @@ def remove(test: Pattern, json: Json = False) -> None:
 
 @quarantine_app.command("list")
 def show_all(on: Today = "", json: Json = False) -> None:
-    """All entries, and how long they last."""
+    """List all entries, and how long they last."""
     settings = read_history_settings()
     entries = quarantine.read_quarantine(Path(settings.quarantine)).entries
     today = parse_day(on)
@@ -94,7 +94,8 @@ def show_all(on: Today = "", json: Json = False) -> None:
 def check(
     on: Today = "", project: ProjectName = "", store: Store = None, json: Json = False
 ) -> None:
-    """What has expired, has healed, or matches no test. Exit 6 if something has."""
+    """List entries that have expired, whose tests have healed, or that match no test. Exits with 6
+    if there are any."""
     memory = open_history(store)
     path = Path(memory.settings.quarantine)
     entries = quarantine.read_quarantine(path)

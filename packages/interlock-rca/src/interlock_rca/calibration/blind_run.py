@@ -14,12 +14,13 @@ from typing import Any
 import msgspec
 
 from interlock.engine.circuit import Circuit
+from interlock.journal.runs import NewRun
 from interlock.journal.connection import Connection
 from interlock.system.errors import SourceError
 from interlock_rca.calibration.scenario import LabelledCase, Scenario
 from interlock_rca.config import RcaConfig
 from interlock_rca.intake import make_arrivals
-from interlock_rca.knowledge.intake import begin_suite
+from interlock_rca.knowledge.intake import NewSuite, begin_suite
 from interlock_rca.records import Failure, Job, Launch, Repo
 from interlock_rca.sources.read import SourceLaunch
 from interlock_rca.taxonomy import TAXONOMY
@@ -124,14 +125,18 @@ def begin_scenario(
     ]
     opened = begin_suite(
         connection,
-        circuit,
-        text,
+        NewSuite(
+            run=NewRun(
+                circuit=circuit,
+                text=text,
+                source=scenario.name,
+                fingerprint=f"{scenario.digest}-{number}",
+                options=options,
+                at=at,
+            ),
+            name=f"calibration {number}",
+            number=number,
+        ),
         launches,
-        name=f"calibration {number}",
-        source=scenario.name,
-        fingerprint=f"{scenario.digest}-{number}",
-        options=options,
-        at=at,
-        number=number,
     )
     return opened.run_id

@@ -37,17 +37,14 @@ from interlock.cli.output import (
 from interlock.system.errors import SourceError, StateError
 from interlock.system.text import plural
 from interlock_rca import analyze as analysis
-from interlock_rca.analyze import CIRCUIT
-from interlock_rca.config import change_config
+from interlock_rca.analyze import AnalysisRequest
 
 if TYPE_CHECKING:
     from interlock.api.project import Project
-    from interlock.api.records import Connection
     from interlock.api.work import RunResult
-    from interlock.runtime.agent_pool import AgentPool
+    from interlock_rca.analyze import Analysis
     from interlock_rca.knowledge.suites import Suite
     from interlock_rca.records import Findings, Launch
-    from interlock_rca.sources.read import SourceLaunch
     from interlock_rca.sources.reportportal.push import PushResult
 
 
@@ -247,26 +244,40 @@ def analyze(
         _analyze_on_server(server, sources, suite, token_file, json=json)
     gc.set_threshold(_COLLECT_AFTER)
     project = open_project(db)
-    intakes = analysis.read_launches(sources, suite, rp_key, echo_note, job_exit)
-    name = suite or analysis.name_suite(sources, intakes)
-    folder = analysis.choose_report_folder(name, out)
-    changes: dict[str, Any] = {"review": review and str(review), "review_above": review_above}
-    changes |= {"families": families, "recall_first": recall_first, "reproduce": runs.to_settings()}
-    with project.write() as connection:
-        found = None if new else analysis.find_matching_suite(connection, name, intakes)
-        if found is None and _report_no_failures(name, intakes, json=json):
-            return
-        circuit, limits = project.prepare_circuit(CIRCUIT, read_thresholds(sets or ()), prompt_dir)
-        before = analysis.find_config(project, connection, found, limits, flags.list_files())
-        config = change_config(analysis.read_config(before), repo, workspace, last_green, **changes)
-        config = analysis.compare_with_history(config, intakes, store, echo_note)
-        options = analysis.assign_reviewer(flags.change_config(before), config)
-        pool = project.build_pool(circuit.source.circuit, options)
-        taken, count = analysis.add_launches(connection, found, name, circuit, intakes, options)
-        del intakes  # they are kept now, and much to hold while a very red night is worked on
-        _announce_new_failures(found, count)
-        result = _work_and_show(project, connection, taken, pool, folder, waits, json=json)
-    exit_with(result)
+    changes: dict[str, Any] = {
+        "repo": repo,
+        "workspace": workspace,
+        "last_green": last_green,
+        "review": review and str(review),
+        "review_above": review_above,
+        "families": families,
+        "recall_first": recall_first,
+        "reproduce": runs.to_settings(),
+    }
+    request = AnalysisRequest(
+        sources=sources,
+        name=suite,
+        is_new=new,
+        job_exit=job_exit,
+        rp_key=rp_key,
+        thresholds=read_thresholds(sets or ()),
+        prompt_dir=prompt_dir,
+        files=flags.list_files(),
+        changes=changes,
+        change_options=lambda options, _suite: flags.change_config(options),
+        store=store,
+        note=echo_note,
+        named=lambda name: analysis.choose_report_folder(name, out),
+        begun=_announce_new_failures,
+        **waits.choices,
+    )
+    found = analysis.analyze(project, request)
+    if found.suite is None or found.result is None or found.findings is None:
+        _report_no_failures(found, json=json)
+        return
+    folder = analysis.choose_report_folder(found.name, out)
+    _show_findings(found.suite, found.findings, folder, found.result, json=json)
+    exit_with(found.result)
 
 
 _COLLECT_AFTER = 50_000
@@ -291,22 +302,6 @@ def _analyze_on_server(
     exit_for(found.status)
 
 
-def _work_and_show(
-    project: "Project",
-    connection: "Connection",
-    suite: "Suite",
-    pool: "AgentPool",
-    folder: Path,
-    waits: WaitFlags,
-    *,
-    json: bool,
-) -> "RunResult":
-    """Work on a suite until it ends or waits, write its report and show what was found."""
-    result = analysis.work_on_suite(project, connection, suite, pool, **waits.choices)
-    _show_suite(connection, suite, folder, result, json=json)
-    return result
-
-
 def resume_run(
     project: "Project",
     run_id: int,
@@ -324,7 +319,9 @@ def resume_run(
         if suite is None:
             raise StateError(f"run {run_id} has no suite; 'interlock doctor --deep' says why")
         folder = analysis.choose_report_folder(suite.name, None)
-        result = _work_and_show(project, connection, suite, pool, folder, waits, json=json)
+        result = analysis.work_on_suite(project, connection, suite, pool, **waits.choices)
+        findings = analysis.collect_findings(connection, suite)
+    _show_findings(suite, findings, folder, result, json=json)
     exit_with(result)
 
 
@@ -338,33 +335,28 @@ def report(
     """Write the report of a suite again."""
     with open_project(db).read() as connection:
         suite = analysis.get_suite(connection, suite_id)
-        _show_suite(
-            connection, suite, analysis.choose_report_folder(suite.name, out), None, json=json
-        )
+        folder = analysis.choose_report_folder(suite.name, out)
+        findings = analysis.collect_findings(connection, suite)
+        status = analysis.read_status(connection, suite)
+    _show_findings(suite, findings, folder, status, json=json)
 
 
-def _announce_new_failures(suite: "Suite | None", count: int) -> None:
-    """Say what is new in a suite that was there before."""
-    if suite is not None:
+def _announce_new_failures(suite: "Suite", count: int, is_new: bool) -> None:
+    if not is_new:
         more = plural(count, "new failure", "new failures")
         echo_note(f"suite {suite.suite_id} ({suite.name}) goes on with {more}")
 
 
-def _report_no_failures(name: str, intakes: "Sequence[SourceLaunch]", *, json: bool) -> bool:
-    """Say that nothing failed; whether that is so."""
-    if any(intake.failures for intake in intakes):
-        return False
-    tests = sum(intake.launch.tally.tests for intake in intakes)
+def _report_no_failures(found: "Analysis", *, json: bool) -> None:
+    tests = sum(launch.tally.tests for launch in found.launches)
     if json:
-        nothing = analysis.build_empty_findings(name, intakes)
         fields = {"suite_id": None, "tests": tests, "failures": 0}
-        _echo_report(fields, nothing)
+        _echo_report(fields, analysis.build_empty_findings(found.name, found.launches))
     elif tests:
         ran = plural(tests, "test", "tests")
         echo(f"nothing failed: {ran} and no failure, so nothing to analyse")
     else:
-        echo("no test ran, as far as this tells, and nothing says why: nothing to analyse")
-    return True
+        echo("the sources name no test and no failure: nothing to analyse")
 
 
 def _echo_report(
@@ -379,21 +371,22 @@ def _echo_report(
     echo_json_text(insert_cases(whole, outline))
 
 
-def _show_suite(
-    connection: "Connection",
+def _show_findings(
     suite: "Suite",
+    findings: "Findings",
     folder: Path,
-    result: "RunResult | None",
+    outcome: "RunResult | str",
     *,
     json: bool,
 ) -> None:
+    """Write the report and show what was found. `outcome` is the result of the run, or its status
+    if nothing was worked on."""
     from interlock_rca.report.summary import format_summary
 
-    gc.collect()  # what worked on the run refers to itself, and is much to hold beside a report
-    findings = analysis.collect_findings(connection, suite)
+    result = None if isinstance(outcome, str) else outcome
     files = analysis.write_report(findings, folder)
     if json:
-        status = result.status if result else analysis.read_status(connection, suite)
+        status = result.status if result else outcome
         fields = {"suite_id": suite.suite_id, "run_id": suite.run_id, "status": status}
         names = {"files": [str(path) for path in files]}
         _echo_report(fields, findings, names)

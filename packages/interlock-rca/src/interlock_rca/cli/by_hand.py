@@ -29,7 +29,7 @@ from interlock.cli.verbs import find_verb
 from interlock.system.errors import SourceError, StateError
 from interlock.system.text import plural
 from interlock_rca import manual
-from interlock_rca.analyze import get_suite
+from interlock_rca.analyze import AnalysisRequest, get_suite
 from interlock_rca.cli.analyze import (
     LastGreen,
     New,
@@ -42,6 +42,7 @@ from interlock_rca.cli.analyze import (
 )
 
 if TYPE_CHECKING:
+    from interlock_rca.knowledge.suites import Suite
     from interlock_rca.manual import CaseStanding
 
 
@@ -112,19 +113,16 @@ def cursor(
         raise SourceError("these flags hold for a suite when it is begun; add --launch SOURCE")
     with project.write() as connection:
         if launch:
-            thresholds = read_thresholds(sets or [])
-            suite, count = manual.begin_suite(
-                project,
-                connection,
-                launch,
-                thresholds,
-                prompt_dir,
-                new=new,
+            request = AnalysisRequest(
+                sources=launch,
+                is_new=new,
+                thresholds=read_thresholds(sets or []),
+                prompt_dir=prompt_dir,
+                changes=changes,
                 note=echo_note,
-                **changes,
+                begun=_announce_cases,
             )
-            more = plural(count, "new case", "new cases")
-            echo_note(f"suite {suite.suite_id} ({suite.name}): {more}")
+            suite = manual.begin_by_hand(project, connection, request)
         else:
             suite = get_suite(connection, suite_id)
         chosen = [manual.find_case(connection, suite, case_id)]
@@ -137,6 +135,11 @@ def cursor(
         numbers = [case.case_no for case in chosen]
         standings = manual.advance_cases(project, connection, suite, numbers)
     _echo_standings(standings, json=json)
+
+
+def _announce_cases(suite: "Suite", count: int, _is_new: bool) -> None:
+    more = plural(count, "new case", "new cases")
+    echo_note(f"suite {suite.suite_id} ({suite.name}): {more}")
 
 
 @app.command("save")

@@ -141,10 +141,6 @@ class CauseHistory(msgspec.Struct, frozen=True):
     versions: tuple[str, ...]
 
 
-def find_symptom(connection: Connection, symptom_id: int) -> Symptom | None:
-    return _read_symptom(raw_connection(connection), symptom_id)
-
-
 def find_symptom_by_fingerprint(connection: Connection, fingerprint: str) -> Symptom | None:
     row = raw_connection(connection).execute(_BY_FINGERPRINT, (fingerprint,)).fetchone()
     return Symptom(*row) if row else None

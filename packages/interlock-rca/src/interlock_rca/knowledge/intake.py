@@ -86,34 +86,24 @@ class OpenedSuite(msgspec.Struct, frozen=True):
     run_id: int
 
 
+class NewSuite(msgspec.Struct, frozen=True, kw_only=True):
+    """A suite to begin, with its run."""
+
+    run: NewRun
+    name: str
+    description: str = ""
+    number: int | None = None
+    """The run's number; the next one if None."""
+
+
 def begin_suite(
-    connection: Connection,
-    circuit: Circuit,
-    text: str,
-    arrivals: Iterable[Arrival],
-    *,
-    name: str,
-    description: str = "",
-    source: str,
-    fingerprint: str,
-    options: Mapping[str, Any],
-    at: float,
-    number: int | None = None,
+    connection: Connection, new: NewSuite, arrivals: Iterable[Arrival]
 ) -> OpenedSuite:
-    """A new suite, its run, and all that arrived; or nothing. It gets the next number, or that
-    one."""
+    """Write a new suite, its run and all that arrived, or nothing."""
     with transaction(connection) as raw:
-        new = NewRun(
-            circuit=circuit,
-            text=text,
-            source=source,
-            fingerprint=fingerprint,
-            options=options,
-            at=at,
-        )
-        run_id = insert_run(raw, new, number)
-        suite_id = open_suite(raw, run_id, name, description, at)
-        _add_arrivals(raw, circuit, suite_id, run_id, arrivals, at)
+        run_id = insert_run(raw, new.run, new.number)
+        suite_id = open_suite(raw, run_id, new.name, new.description, new.run.at)
+        _add_arrivals(raw, new.run.circuit, suite_id, run_id, arrivals, new.run.at)
     return OpenedSuite(suite_id, run_id)
 
 

@@ -264,14 +264,3 @@ CREATE TABLE reproductions (
     FOREIGN KEY(suite_id) REFERENCES suites (suite_id),
     FOREIGN KEY(case_no) REFERENCES cases (case_no)
 ) WITHOUT ROWID;
-
-CREATE TABLE analyst_models (
-    model_id INTEGER NOT NULL,
-    status TEXT NOT NULL,
-    evaluation TEXT NOT NULL,
-    examples TEXT NOT NULL,
-    made_at FLOAT NOT NULL,
-    PRIMARY KEY (model_id),
-    CONSTRAINT model_status CHECK (status in ('active', 'retired', 'refused'))
-);
-CREATE UNIQUE INDEX one_active_model ON analyst_models (status) WHERE status = 'active';

@@ -1,7 +1,7 @@
-"""`report.json`, with its JSON Schema, and the list of all documents of a suite.
+"""Write `report.json` with its JSON Schema, and list all documents of a suite.
 
-Nothing of the findings is cut in the JSON: what other documents leave out is in this one. The same
-findings give the same documents, byte for byte.
+The JSON cuts nothing: everything that other documents leave out is in it. Equal findings give equal
+documents, byte for byte.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -21,7 +21,7 @@ SCHEMA_VERSION = 1
 
 
 class FamilySummary(msgspec.Struct, frozen=True, kw_only=True):
-    """One cause in numbers. `family_id` is empty for the cases that nobody has grouped."""
+    """A cause in numbers. `family_id` is empty for ungrouped cases."""
 
     number: int
     family_id: str
@@ -35,11 +35,11 @@ class FamilySummary(msgspec.Struct, frozen=True, kw_only=True):
     seen_before: bool
     first_seen: str
     suspect: str
-    """The first suspect's commit; empty if there is none."""
+    """The first suspect's commit, or ""."""
 
 
 class Summary(msgspec.Struct, frozen=True, kw_only=True):
-    """The verdict, for those who only want to count."""
+    """The verdict in numbers."""
 
     verdict: str
     failures: int
@@ -47,15 +47,15 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     regressions: int
     seen_before: int
     by_kind: Mapping[str, int]
-    """Failures by the kind of their cause; they add up."""
+    """Failures by kind of cause; they add up to all failures."""
     by_state: Mapping[str, int]
-    """Failures by where they stand; they add up."""
+    """Failures by state; they add up to all failures."""
     families: tuple[FamilySummary, ...]
-    """The most important first."""
+    """The most important families first."""
 
 
 class Document(msgspec.Struct, frozen=True, kw_only=True):
-    """The file as a whole."""
+    """The whole file."""
 
     schema_version: int
     summary: Summary
@@ -63,13 +63,14 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def render_json(outline: Outline) -> Iterator[bytes]:
-    """`report.json`, piece by piece."""
+    """Yield `report.json` in pieces."""
     yield from insert_cases(encode_document(outline), outline)
     yield b"\n"
 
 
 def encode_document(outline: Outline) -> dict[str, Any]:
-    """The document as plain values without its cases, with only text that UTF-8 can hold."""
+    """Return the document as plain values without its cases, with only text that UTF-8 can
+    encode."""
     findings = msgspec.structs.replace(outline.findings, cases=())
     document = Document(
         schema_version=SCHEMA_VERSION, summary=build_summary(outline), findings=findings
@@ -82,8 +83,8 @@ _NO_CASES = b'\n    "cases": []'
 
 
 def insert_cases(fields: Mapping[str, Any], outline: Outline) -> Iterator[bytes]:
-    """The text of an object that holds a document, with its cases. These are written one by one: as
-    plain values or one text, all cases of a very red night would fill much memory."""
+    """Yield the text of an object that holds a document and its cases. Cases are written one by
+    one, because all cases of a very red night would fill much memory."""
     text = msgspec.json.format(msgspec.json.encode(fields), indent=2)
     if not outline.findings.cases:
         yield text
@@ -146,7 +147,7 @@ def build_schema() -> dict[str, Any]:
 
 
 def _make_writable(value: Any) -> Any:
-    """The same, with only text that UTF-8 can hold."""
+    """Return the value with only text that UTF-8 can encode."""
     if isinstance(value, str):
         return value if value.isascii() else replace_unencodable(value)
     if isinstance(value, dict):
@@ -155,11 +156,12 @@ def _make_writable(value: Any) -> Any:
 
 
 _LONG = 2_000
-"""Failures from which on causes have pages of their own, so that the first page opens at once."""
+"""The number of failures at which causes get pages of their own, so that the first page opens at
+once."""
 
 
 def render_pages(overview: Outline) -> Iterator[tuple[str, bytes]]:
-    """The report to be read in a browser: one page, or one for each cause beside it."""
+    """Yield the browser report: one page, or one more for each cause."""
     in_parts = overview.total > _LONG
     yield "report.html", render_page(overview, in_parts=in_parts).encode()
     for name, page in render_parts(overview) if in_parts else ():
@@ -167,9 +169,9 @@ def render_pages(overview: Outline) -> Iterator[tuple[str, bytes]]:
 
 
 def render_documents(findings: Findings) -> Iterator[tuple[str, Iterable[bytes]]]:
-    """Every file, in pieces, with its path below the report's folder, first the one by which the
-    folder is known for a report. The data of a very red night fill much memory: a file is made
-    when asked for."""
+    """Yield every file in pieces, with its path below the report's folder; the file that marks the
+    folder as a report comes first. Files are made on demand, as those of a very red night fill much
+    memory."""
     overview = build_outline(findings)
     yield "report.json", render_json(overview)
     for name, page in render_pages(overview):

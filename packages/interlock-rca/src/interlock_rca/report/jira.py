@@ -1,7 +1,7 @@
-"""Jira drafts: one per family, for a person to read and a program to send.
+"""Jira drafts: one per family, for people to read and programs to send.
 
-What F6 wrote comes first; gaps are filled from the family. A reference that was looked for and not
-found is no evidence and stays out.
+The answer to F6 comes first; the family fills gaps. References that were looked for and not found
+stay out.
 """
 
 import hashlib
@@ -32,7 +32,7 @@ _PRIORITIES = {"critical": "Highest", "high": "High", "medium": "Medium", "low":
 
 
 class Draft(msgspec.Struct, frozen=True, kw_only=True):
-    """The fields of one ticket. Empty: not known, for a person to fill."""
+    """The fields of one ticket. A person fills the empty ones."""
 
     schema_version: int = SCHEMA_VERSION
     family_id: str
@@ -45,7 +45,7 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
     affected_versions: tuple[str, ...]
     labels: tuple[str, ...]
     reviewed: bool
-    """Whether somebody, or a rule they chose, agreed with every case of it."""
+    """True if a person, or their rule, approved every case."""
     case_ids: tuple[str, ...]
 
 
@@ -61,7 +61,7 @@ def render_drafts(outline: Outline) -> dict[str, str]:
 
 
 def name_files(family_ids: Iterable[str]) -> list[str]:
-    """Names any file system takes; an id has the same name in every report."""
+    """Return file names that any file system accepts; an id has the same name in every report."""
     met: Counter[str] = Counter()
     found = []
     for family_id in family_ids:
@@ -102,7 +102,7 @@ def build_draft(cause: Cause) -> Draft:
 
 
 def format_case_draft(case: CaseFinding) -> str:
-    """The draft that F6 wrote for one case, as text; empty if there is none."""
+    """Return one case's draft from F6 as text, or ""."""
     lines = []
     for name in sorted(case.draft, key=_sort_key):
         value = ", ".join(_to_texts(case.draft[name]))
@@ -112,7 +112,7 @@ def format_case_draft(case: CaseFinding) -> str:
 
 
 def format_plain_text(draft: Draft) -> str:
-    """A draft to be pasted into a ticket."""
+    """Return a draft as text to be pasted into a ticket."""
     parts = [draft.summary, "", draft.description, ""]
     rows = {
         "Defect type": _format_defect_type(draft),
@@ -132,7 +132,7 @@ def _sort_key(name: str) -> tuple[int, str]:
 
 
 def _build_description(cause: Cause) -> str:
-    """Made from the family where F6 has not written one."""
+    """Build a description from the family for causes without an F6 draft."""
     message = clip_block(cause.beyond, 4000)[0]
     names = [_format_test_name(case) for case in cause.cases[:_TESTS]]
     parts = [message or ("" if cause.message else "The root cause is not known yet.")]
@@ -169,7 +169,7 @@ def _format_defect_type(draft: Draft) -> str:
 
 
 def _find_text(written: Iterable[Any], name: str) -> str:
-    """The first draft that says it, as text."""
+    """Return the first draft's value of a field as text."""
     for draft in written:
         value = draft.get(name)
         if isinstance(value, str) and value.strip():
@@ -182,7 +182,7 @@ def _collect_texts(written: Iterable[Any], name: str) -> list[str]:
 
 
 def _to_texts(value: Any) -> list[str]:
-    """What an agent wrote where a list of words belongs, as words."""
+    """Return an agent's value as a list of words."""
     if isinstance(value, str):
         return [_clean_text(clip_block(value, 20_000)[0])] if value.strip() else []
     if isinstance(value, list | tuple):

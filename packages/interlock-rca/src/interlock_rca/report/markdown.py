@@ -1,6 +1,6 @@
-"""`report.md` for a pull request or a chat, and `regression-report.md` for what came back.
+"""Write `report.md` for a pull request or a chat, and `regression-report.md` for regressions.
 
-Causes first, within what a comment can hold. All text from outside is escaped.
+Causes come first, within the size of a comment. All text from outside is escaped.
 """
 
 from interlock.system.text import (
@@ -36,13 +36,13 @@ from interlock_rca.report.words import (
 from interlock_rca.reproduce.sentences import find_decisive_runs, format_runs
 
 MAX_LENGTH = 60_000
-"""Characters; a comment on a pull request holds 65,536."""
+"""The most characters; a comment on a pull request holds 65,536."""
 _ROWS, _TESTS, _LAUNCHES = 30, 20, 5
 _RUNS, _TAIL = 12, 1_500
 
 
 def render_markdown(outline: Outline) -> str:
-    """`report.md`."""
+    """Return the text of `report.md`."""
     parts = [*_format_head(outline), *_format_overview(outline)]
     spent = sum(map(len, parts))
     for cause in outline.causes:
@@ -190,7 +190,7 @@ def _format_commit(suspect: Suspect, findings: Findings) -> str:
 
 
 def _format_reproduction(found: Reproduction) -> str:
-    """The verdict, every run in a line, and what the runs printed that decided."""
+    """Return the verdict, a line per run, and the output of the deciding runs."""
     lines = format_runs(found)
     rows = [f"- {escape_markdown(line, 300)}" for line in lines[:_RUNS]]
     if (more := len(lines) - _RUNS) > 0:
@@ -252,7 +252,7 @@ _COLUMNS = (
 
 
 def render_regressions(outline: Outline) -> str:
-    """`regression-report.md`."""
+    """Return the text of `regression-report.md`."""
     findings = outline.findings
     name = escape_markdown(findings.name, 160) or f"Suite {findings.suite_id}"
     made = f", {escape_markdown(format_utc_time(findings.made_at))}" if findings.made_at else ""
@@ -288,7 +288,7 @@ def _format_regressions(outline: Outline) -> list[str]:
 
 
 def _group_by_symptom(outline: Outline) -> list[tuple[Cause, list[CaseFinding]]]:
-    """Cases that came back, by cause and symptom, in the order of the causes."""
+    """Return the regressions by cause and symptom, in the order of the causes."""
     found: dict[tuple[int, int], tuple[Cause, list[CaseFinding]]] = {}
     for cause in outline.causes:
         for case in cause.cases:

@@ -1,8 +1,9 @@
-"""The outline all documents share: every case in exactly one cause, causes in order of importance.
+"""Build the outline that all documents share: every case in exactly one cause, causes by
+importance.
 
-Sums up the cases of a family, and gives each cause and case an anchor that stays the same in a
-report written anew. Findings that contradict themselves (a member that is no case, a case in two
-families) still add up here.
+Sums up the cases of a family, and gives each cause and case an anchor that stays the same when a
+report is rewritten. Contradictory findings (a member that is no case, a case in two families) still
+add up here.
 """
 
 import re
@@ -36,7 +37,7 @@ _LOOSE = FindingFamily(family_id="", title="Not grouped yet", members=())
 
 
 class Cause(msgspec.Struct, frozen=True, kw_only=True):
-    """A family, summed up over its cases. The first case stands for the others."""
+    """A family, summed up over its cases. The first case represents the others."""
 
     number: int
     family_id: str
@@ -44,32 +45,32 @@ class Cause(msgspec.Struct, frozen=True, kw_only=True):
     cases: tuple[CaseFinding, ...]
     kind: str
     at_first: str
-    """The kind that triage took it for, where no later look was sure of any; else empty."""
+    """The kind from triage, if no later look was sure of one; else empty."""
     defect_type: str
     severity: str
-    """The worst of its cases."""
+    """The worst severity of its cases."""
     component: str
     message: str
     score: float | None
     suspects: tuple[Suspect, ...]
     reproduction: Reproduction | None
-    """What running the test of one of its cases told."""
+    """The result of running the test of one of its cases."""
     evidence: tuple[Evidence, ...]
     versions: tuple[str, ...]
     states: Mapping[str, int]
-    """How many cases are in which state, in the order of STATES."""
+    """The number of cases in each state, in the order of STATES."""
     regression: bool
     known: bool
-    """Seen before this suite."""
+    """True if it was seen before this suite."""
     since: str
-    """When it was first seen, if it is known."""
+    """The time when it was first seen, if known."""
     seen: int
     loose: bool
-    """Not a family: the cases that nobody has grouped."""
+    """True for the ungrouped cases, which are no family."""
     inherited: bool
-    """Found in an earlier suite, with its suspects; they are not what is new in this one."""
+    """True if an earlier suite found it, with its suspects; they are not new in this one."""
     question_id: int
-    """What a reviewer answers for all of it; 0 if nobody is asked."""
+    """The question that a reviewer answers for all of it; 0 if none is open."""
 
     @property
     def lead(self) -> CaseFinding:
@@ -77,7 +78,7 @@ class Cause(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def beyond(self) -> str:
-        """The message without the title, where it begins with it and goes on with a sentence."""
+        """Return the rest of the message after the title, if it begins with the title."""
         rest = self.message.removeprefix(self.title)
         begins = rest.lstrip(" .:;,\n")
         is_torn = rest[:1].isalnum() or (rest[:1] == "." and begins[:1].islower())
@@ -89,12 +90,12 @@ class Cause(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Outline(msgspec.Struct, frozen=True, kw_only=True):
-    """What all documents say, in the order in which they say it."""
+    """The content of all documents, in order."""
 
     findings: Findings
     causes: tuple[Cause, ...]
     kinds: Mapping[str, int]
-    """Cases by the kind of their cause; only kinds that occur."""
+    """Cases by kind of cause; only kinds that occur."""
     states: Mapping[str, int]
 
     @property
@@ -107,7 +108,7 @@ class Outline(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def build_outline(findings: Findings) -> Outline:
-    """Causes by importance: product first, then by size; what is not grouped comes last."""
+    """Return causes by importance: product first, then by size; ungrouped cases come last."""
     here = Counter(case.symptom_id for case in findings.cases if case.symptom_id)
     causes = [_build_cause(family, cases, here) for family, cases in _group_cases(findings)]
     causes.sort(key=_sort_key)
@@ -126,7 +127,7 @@ def build_outline(findings: Findings) -> Outline:
 
 
 def is_known(case: CaseFinding, here: Mapping[int, int]) -> bool:
-    """Seen before this suite, and not only several times in it; or its cause was."""
+    """Return True if the case or its cause was seen before this suite."""
     return case.inherited or _is_repeated(case, here)
 
 
@@ -195,7 +196,7 @@ def _sort_key(cause: Cause) -> tuple[bool, int, int, int, str, str]:
 
 
 def _complete_title(title: str, cases: Iterable[CaseFinding]) -> str:
-    """A title that was cut when it was kept, as far as the first sentence of a message goes."""
+    """Restore a title that was cut for storage, up to the first sentence of a message."""
     if not title.endswith("…"):
         return title
     start = title[:-1]
@@ -219,7 +220,7 @@ def _make_title(case: CaseFinding) -> str:
 
 
 def _choose_kind(cases: Iterable[CaseFinding]) -> str:
-    """Of the first case that has one."""
+    """Return the kind of the first case that has one."""
     return next((kind for kind in map(find_kind, cases) if kind != "unknown"), "unknown")
 
 
@@ -238,7 +239,7 @@ def _find_first_text(texts: Iterable[str]) -> str:
 
 
 def _merge_evidence(cases: Iterable[CaseFinding]) -> tuple[Evidence, ...]:
-    """What all cases rest on, each reference once, the first case's first."""
+    """Return the evidence of all cases, each reference once, the first case's first."""
     found: dict[str, Evidence] = {}
     for case in cases:
         for evidence in case.evidence:
@@ -260,7 +261,7 @@ _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,47}")
 
 
 class Anchors(msgspec.Struct, frozen=True):
-    """In the order of the page: of the cause with number n, and of the nth failure."""
+    """Anchors in page order: by cause number, and by failure number."""
 
     causes: tuple[str, ...]
     cases: tuple[str, ...]

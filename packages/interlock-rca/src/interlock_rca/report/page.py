@@ -1,8 +1,8 @@
-"""The page: findings as one HTML file that needs nothing else, for whoever opens it from a chat.
+"""The page: findings as one HTML file that needs nothing else.
 
-Chooses what goes where and how much fits; templates lie beside this file. Nothing from outside is
-ever markup: templates escape all text, links are checked, and the page forbids itself everything
-but its own style and script.
+Chooses what goes where and how much fits; templates lie beside this file. Nothing from outside
+becomes markup: templates escape all text, links are checked, and the page's policy allows only its
+own style and script.
 """
 
 from collections import Counter
@@ -34,26 +34,27 @@ from interlock_rca.report.words import KINDS, find_kind, find_state
 from interlock_rca.reproduce.sentences import find_decisive_runs, format_runs
 
 MAX_MEMBERS = 25
-"""So many cases of a family are shown in full; all are in the list."""
+"""The most cases of a family shown in full; all are in the list."""
 MAX_CARDS = 250
-"""So many causes get a card; all are in the list."""
+"""The most causes with a card; all are in the list."""
 MAX_BYTES = 10_000_000
-"""Bytes for cards with the cases they show in full."""
+"""The most bytes of cards and the cases that they show in full."""
 _PART_BYTES = 1_000_000
-"""The same, where causes have pages of their own."""
+"""The same limit when causes have pages of their own."""
 _CASES = 7_000_000
-"""Of these, bytes for the cases."""
+"""The part of it for cases, in bytes."""
 MAX_ROWS = 20_000
-"""So many failures are listed at all."""
+"""The most failures in the list."""
 _SHARE = 20
-"""No cause takes more than this part of what is left, so that the first do not take all."""
+"""No cause takes more than one part in this many of the remaining room, so that the first do not
+take all."""
 _LAUNCHES = 20
 _GLANCE = 9
-"""So many causes are named at a glance; one more if it is the last."""
+"""The most causes named at a glance; one more if it is the last."""
 
 
 class PageRow(msgspec.Struct, frozen=True):
-    """One case in the list, and whether it is shown in full above."""
+    """A case in the list, with a flag for those shown in full above."""
 
     number: int
     case: CaseFinding
@@ -62,7 +63,8 @@ class PageRow(msgspec.Struct, frozen=True):
 
 
 def render_page(outline: Outline, *, in_parts: bool = False) -> str:
-    """`report.html`. `in_parts` it leaves most cases and the list of failures to `render_parts`."""
+    """Return `report.html`. With `in_parts`, most cases and the list of failures are left to
+    `render_parts`."""
     colours = assign_shades(outline.causes)
     marks = build_anchors(outline)
     cards, full = _render_cards(outline, colours, marks, in_parts=in_parts)
@@ -91,14 +93,13 @@ def render_page(outline: Outline, *, in_parts: bool = False) -> str:
 
 
 PART_CASES = 5
-"""So many cases of a cause are shown in full on its own page."""
+"""The most cases of a cause shown in full on its own page."""
 PART_ROWS = 5_000
-"""So many failures are listed on one page; more are on the next."""
+"""The most failures listed on one page; more go to the next."""
 
 
 def render_parts(outline: Outline) -> Iterator[tuple[str, str]]:
-    """The pages of single causes, by name, for reports that are too long for one page: a browser
-    opens the first at once, and the others when they are asked for."""
+    """Yield the pages of single causes by name, for reports too long for one page."""
     colours, marks = assign_shades(outline.causes), build_anchors(outline)
     style, script = read_template("page.css"), read_template("page.js")
     first = 1
@@ -153,7 +154,7 @@ def _find_first(outline: Outline) -> tuple[str, str] | None:
 
 
 def _build_tiles(outline: Outline) -> list[tuple[int, str]]:
-    """The numbers that a hurried reader takes along."""
+    """Return the numbers for a reader in a hurry."""
     causes = outline.families
     back = sum(cause.regression for cause in causes)
     known = sum(cause.known and not cause.regression for cause in causes)
@@ -170,7 +171,7 @@ def _build_tiles(outline: Outline) -> list[tuple[int, str]]:
 def _render_cards(
     outline: Outline, colours: dict[int, int], marks: Anchors, *, in_parts: bool
 ) -> tuple[list[Markup], frozenset[int]]:
-    """Cards while they fit, and the numbers of the cases they show in full and list."""
+    """Return the cards that fit, and the numbers of the cases that they show in full and list."""
     cards: list[Markup] = []
     full: set[int] = set()
     room, spent, first = _CASES, 0, 1
@@ -195,7 +196,8 @@ def _render_cards(
 def _render_cases(
     cause: Cause, first: int, room: int, outline: Outline, marks: Anchors, most: int
 ) -> list[Markup]:
-    """The first cases of a cause in full. Their numbers are ours: short, and unique in the page."""
+    """Return the first cases of a cause in full. Their numbers are ours: short, and unique in the
+    page."""
     details: list[Markup] = []
     length = 0
     for number, case in enumerate(cause.cases[:most], first):
@@ -231,7 +233,7 @@ def _render_card(
 
 
 def _format_other_kinds(cause: Cause) -> str:
-    """Cases that were called something else than their family."""
+    """Name the members whose kind differs from their family's."""
     met = Counter(find_kind(case) for case in cause.cases)
     others = [(kind, met[kind]) for kind in KINDS if met[kind] and kind != cause.kind]
     return ", ".join(f"{number:,} as {KINDS[kind].label.lower()}" for kind, number in others)
@@ -252,7 +254,7 @@ def _group_rows(outline: Outline, full: frozenset[int]) -> list[tuple[Cause, lis
 
 
 def _list_cuts(outline: Outline, cards: int, full: int) -> list[str]:
-    """What the page leaves out, in words."""
+    """Return sentences about what the page leaves out."""
     found = []
     if cards < len(outline.causes):
         found.append(
@@ -283,7 +285,7 @@ def read_template(name: str) -> str:
 
 @cache
 def load_environment() -> Environment:
-    """What templates of this page may use."""
+    """Return the template environment of this page."""
     made = load_templates("interlock_rca", "report")
     made.filters.update(
         suspect_link=words.build_suspect_link,
@@ -320,12 +322,12 @@ def load_environment() -> Environment:
 
 
 def choose_verdict_word(evidence: Evidence) -> str:
-    """One of three: what was neither found nor missed was not checked."""
+    """Return one of three words; evidence neither found nor missed was not checked."""
     return evidence.verdict if evidence.verdict in ("found", "missing") else "unchecked"
 
 
 def list_values(turn: FindingStep) -> list[tuple[str, str]]:
-    """The values a decision read, by name. That one is there is plain from the value itself."""
+    """Return the values that a decision read, by name. Presence flags are left out."""
     names = sorted((name for name in turn.read if not str(name).startswith("has(")), key=str)
     return [
         (format_line(str(name), 60), format_line(_format_value(turn.read[name]), 160))

@@ -1,7 +1,7 @@
-"""A suite in few words: the verdict in one paragraph, and the summary for a terminal.
+"""Sum up a suite: the verdict in one paragraph, and lines for a terminal.
 
-The numbers add up to the number of failures, and nothing sounds surer than the findings are. The
-terminal's lines are plain text with a word for how each may look; colours are the caller's.
+The numbers add up to all failures, and no sentence sounds surer than the findings. Terminal lines
+are plain text with a style word; the caller adds colours.
 """
 
 import re
@@ -34,12 +34,12 @@ _ANALYSTS = {
 
 
 def format_verdict(outline: Outline) -> str:
-    """`40 failures, 6 causes: 1 product regression (14 failures), …`"""
+    """Return `40 failures, 6 causes: 1 product regression (14 failures), …`"""
     return " ".join(format_verdict_lines(outline))
 
 
 def format_verdict_lines(outline: Outline) -> tuple[str, str]:
-    """The same in two: what broke, and where that stands."""
+    """Return the verdict in two lines: what broke, and its state."""
     if not outline.total:
         return "No failures.", "There is nothing to explain."
     head = plural(outline.total, "failure")
@@ -98,7 +98,7 @@ def _format_states(outline: Outline) -> list[str]:
 
 
 def format_kind(cause: Cause) -> str:
-    """Its kind; one that nobody is sure of, with what it was taken for at first."""
+    """Return the kind of a cause; an unsure one includes the kind from triage."""
     if cause.loose:
         return "Not grouped"
     label = KINDS[cause.kind].label
@@ -107,11 +107,11 @@ def format_kind(cause: Cause) -> str:
 
 
 _SEARCHED = ("product", "automation", "firmware", "unknown")
-"""Kinds of causes that a commit may have brought."""
+"""Kinds of causes that a commit may bring."""
 
 
 def format_advice(outline: Outline) -> str:
-    """What would make the findings better, if it is plain; else empty."""
+    """Return advice that would improve the findings, or ""."""
     if outline.total and not outline.findings.repos and not any(c.suspects for c in outline.causes):
         return (
             "No commit is suspected, because no repository was named. "
@@ -130,14 +130,14 @@ def format_advice(outline: Outline) -> str:
 
 
 def format_analysts(outline: Outline) -> str:
-    """Who did the analysis, in words; empty if that is not known."""
+    """Name the analysts, or return ""."""
     words = [word for word in outline.findings.agent.split(", ") if word != "human=manual"]
     names = dict.fromkeys(_ANALYSTS.get(word, word) for word in words if word)
     return format_line(", ".join(names), 80)
 
 
 def format_standing(cause: Cause) -> str:
-    """Where the cases of a cause stand: `9 wait for review, 5 closed`."""
+    """Return the states of a cause's cases: `9 wait for review, 5 closed`."""
     if len(cause.states) == 1:
         return STATES[next(iter(cause.states))]
     return ", ".join(_format_state_count(number, state) for state, number in cause.states.items())
@@ -149,13 +149,14 @@ def _format_state_count(number: int, state: str) -> str:
 
 
 def find_trust(cause: Cause) -> str:
-    """Who stands behind all of its cases: human, auto (a rule somebody chose), or unreviewed."""
+    """Return who approved all of its cases: human, auto (a rule that somebody chose), or
+    unreviewed."""
     met = {find_case_trust(case) for case in cause.cases}
     return next(word for word in ("unreviewed", "auto", "human") if word in met)
 
 
 def format_history(cause: Cause) -> str:
-    """Whether it is new, in words."""
+    """Say whether a cause is new."""
     from_then = f", first on {format_day(cause.since)}" if cause.since else ""
     if cause.regression:
         return f"Came back: seen before{from_then}"
@@ -164,14 +165,14 @@ def format_history(cause: Cause) -> str:
 
 _CAUSES = 12
 _REASONS = 2
-"""Lines for the reasons against a suspect."""
+"""The lines for the reasons against a suspect."""
 _PLACE = re.compile(r"[^\s:@]+:[^:@]+:\d+(?:-\d+)?")
-"""`repository:path:line`."""
+"""A place: `repository:path:line`."""
 _NARROWEST = 30
 
 
 class SummaryLine(msgspec.Struct, frozen=True):
-    """One line, and what it is: head, cause, alarm, detail, file or plain."""
+    """A line and its style: head, cause, alarm, detail, file or plain."""
 
     text: str
     style: str = "plain"
@@ -180,7 +181,8 @@ class SummaryLine(msgspec.Struct, frozen=True):
 def format_summary(
     findings: Findings, files: Sequence[str] = (), width: int = 80
 ) -> list[SummaryLine]:
-    """What `interlock analyze` prints; no line is wider than the terminal, but for files."""
+    """Return the lines that `interlock analyze` prints; only files may be wider than the
+    terminal."""
     width = max(width, _NARROWEST)
     overview = build_outline(findings)
     name = format_line(findings.name) or f"suite {findings.suite_id}"
@@ -205,12 +207,12 @@ def format_summary(
 
 
 def _drop_unprintable(text: str) -> str:
-    """Without what a terminal does not print, joiners in emoji for one."""
+    """Remove characters that terminals do not print, such as joiners in emoji."""
     return "".join(sign for sign in text if sign.isprintable())
 
 
 def wrap_text(text: str, width: int, indent: str = "") -> list[str]:
-    """Words on as many lines as they need; a word that is too wide is cut."""
+    """Wrap words into lines; a word that is too wide is cut."""
     lines, current = [], ""
     for word in text.split():
         longer = f"{current} {word}" if current else word
@@ -244,7 +246,7 @@ def _format_cause(cause: Cause, width: int) -> list[SummaryLine]:
 
 
 def _format_reasons(why: str, width: int) -> list[str]:
-    """As many reasons as two lines hold, each of them whole if it can be."""
+    """Return as many reasons as two lines hold, whole where possible."""
     reasons = format_line(why, 4000).split("; ")
     lines = wrap_text(reasons[0], width, "      ")
     for count in range(2, len(reasons) + 1):
@@ -259,7 +261,7 @@ def _format_reasons(why: str, width: int) -> list[str]:
 
 
 def _find_place(cause: Cause) -> str:
-    """Where in the code to look first, as far as it is known to be there."""
+    """Return the place in the code to look at first, among those that exist."""
     return next((format_line(each.ref) for each in cause.evidence if _names_place(each)), "")
 
 
@@ -291,7 +293,7 @@ def _format_facts(cause: Cause) -> str:
 
 
 def _format_waiting(outline: Outline, width: int) -> list[SummaryLine]:
-    """Who is waited for, and for how much."""
+    """Return lines that say whose answer is awaited, and for how many failures."""
     waiting = {
         "a person's review": outline.states.get("waiting", 0),
         "a look at why it stopped": outline.states.get("stopped", 0),

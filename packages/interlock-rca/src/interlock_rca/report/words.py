@@ -1,4 +1,4 @@
-"""The words of a report: kinds of causes, defect codes, severities, states, and its links.
+"""The vocabulary of reports: kinds of causes, defect codes, severities, states, and links.
 
 Names and ranks them. Links are http and https only and never carry a name or password.
 """
@@ -56,7 +56,7 @@ KINDS: Mapping[str, CauseKind] = {
     ),
     "flake": CauseKind("Flake", "flake", "flakes", "flake that came back", "flakes that came back"),
 }
-"""The most important first."""
+"""Kinds in order of importance."""
 
 _ALSO = {"environment": "infra", "infrastructure": "infra", "flaky": "flake"}
 _CODE_KINDS = {
@@ -100,7 +100,7 @@ STATES: Mapping[str, str] = {
     "reviewed": "Reviewed",
     "closed": "Closed",
 }
-"""Where a case stands, for a reader: what needs somebody first."""
+"""The states of a case for readers, most urgent first."""
 
 DECISIONS: Mapping[str, str] = {"approve": "approved", "overturn": "overturned"}
 STEPS: Mapping[str, str] = {
@@ -122,18 +122,18 @@ QUESTIONS: Mapping[str, str] = {
     "review": "Is it true?",
     "report": "Who must know?",
 }
-"""What each step asks."""
+"""The question that each step asks."""
 
 
 def find_kind(case: CaseFinding) -> str:
-    """The kind of one case: its category, or what its defect code says."""
+    """Return the kind of a case: its category, or else that of its defect code."""
     if kind := _normalize_kind(case.category):
         return kind
     return _CODE_KINDS.get(case.defect_type.strip().lower()[:2], "unknown")
 
 
 def find_first_kind(case: CaseFinding) -> str:
-    """The kind that a first look gave it."""
+    """Return the kind from triage."""
     return _normalize_kind(case.triaged) or "unknown"
 
 
@@ -144,7 +144,7 @@ def _normalize_kind(category: str) -> str:
 
 
 def explain_defect(code: str) -> str:
-    """What a defect code means; a project's own codes are read by their group."""
+    """Describe a defect code; a project's own codes are read by their group."""
     known = DEFECT_MEANINGS.get(code.strip().lower())
     if known or not code:
         return known or ""
@@ -153,13 +153,13 @@ def explain_defect(code: str) -> str:
 
 
 def rank_severity(severity: str) -> int:
-    """Lower is worse; what is not known comes last."""
+    """Return a rank; lower is worse, and unknown comes last."""
     word = severity.strip().lower()
     return SEVERITIES.index(word) if word in SEVERITIES else len(SEVERITIES)
 
 
 def find_state(case: CaseFinding) -> str:
-    """Exactly one of STATES."""
+    """Return exactly one of STATES."""
     if case.status == "closed":
         return "closed"
     if case.status == "reviewed" or case.decision in DECISIONS:
@@ -170,19 +170,20 @@ def find_state(case: CaseFinding) -> str:
 
 
 def normalize_step(step: str) -> str:
-    """`F5_REVIEW`, `f5` and `review` are one step: `review`."""
+    """Return a step's plain name: `F5_REVIEW`, `f5` and `review` are all `review`."""
     word = step.strip().lower()
     return STEPS.get(word[:2], word) if word[:1] == "f" else word
 
 
 def format_step(step: str) -> str:
-    """`F5_REVIEW` for people: `Review`. What is no step of ours stays as it came."""
+    """Return a step's name for people: `F5_REVIEW` becomes `Review`. Unknown steps stay as they
+    are."""
     name = normalize_step(step)
     return name.capitalize() if name in QUESTIONS else step
 
 
 def find_case_trust(case: CaseFinding) -> str:
-    """Who stands behind a finding: human, auto (a rule somebody chose), or nobody yet."""
+    """Return who approved a finding: human, auto (a rule that somebody chose), or unreviewed."""
     if case.decision not in DECISIONS:
         return "unreviewed"
     return "auto" if case.reviewed_by.strip().lower().split(":")[0] in ("", "auto") else "human"
@@ -193,7 +194,7 @@ _SSH = re.compile(r"(?:ssh://)?(?:[\w.-]+@)([\w.-]+)(?::\d+/|[:/])([\w./~-]+)")
 
 
 def build_commit_link(home: str, commit: str) -> str:
-    """Where a commit can be read, from the address of its repository."""
+    """Return the web address of a commit in a repository."""
     ssh = _SSH.fullmatch(home.strip())
     base = safe_link(f"https://{ssh[1]}/{ssh[2]}" if ssh else home).rstrip("/")
     if not base or not _COMMIT.fullmatch(commit) or "?" in base or "#" in base:
@@ -206,8 +207,8 @@ _CLEAR_SUSPECT = 0.5
 
 
 def find_suspect_word(suspect: Suspect) -> str:
-    """What a commit may be called by the chance that it is the culprit; without one, what whoever
-    named it called it."""
+    """Return the word for a suspect by its chance of being the culprit; without a chance, the word
+    of whoever named it."""
     is_clear = not suspect.score or suspect.score >= _CLEAR_SUSPECT or suspect.proof == "proven"
     return "suspect" if is_clear else "weak suspect"
 
@@ -220,5 +221,5 @@ def build_suspect_link(suspect: Suspect, repos: Iterable[Repo]) -> str:
 
 
 def build_launch_link(launch: Launch) -> str:
-    """Where the tested commit can be read."""
+    """Return the web address of the tested commit."""
     return build_commit_link(launch.remote, launch.commit)

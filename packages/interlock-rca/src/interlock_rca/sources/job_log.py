@@ -14,7 +14,6 @@ Silence proves nothing. Green tests prove nothing about what ran after them.
 """
 
 import re
-from collections.abc import Iterable
 from enum import IntEnum
 from importlib import resources
 from itertools import islice
@@ -162,14 +161,6 @@ _REACH = 400
 """How many lines before the word that settles it the cause is looked for."""
 _BEFORE, _AFTER, _LAST = 30, 80, 40
 """Lines of evidence: before the cause, after it, and before the word that settles it."""
-
-
-def judge_job(lines: Iterable[str]) -> JobVerdict:
-    """How the job ended whose console log this is."""
-    reader = JobReader()
-    for line in lines:
-        reader.add_line(line)
-    return reader.finish()
 
 
 def select_evidence(log: BinaryIO, verdict: JobVerdict) -> list[str]:

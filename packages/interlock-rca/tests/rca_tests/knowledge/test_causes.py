@@ -16,7 +16,6 @@ from interlock_rca.knowledge.causes import (
     Rca,
     Symptom,
     find_rca,
-    find_symptom,
     find_symptom_by_fingerprint,
     list_rcas,
     list_suite_rcas,
@@ -69,11 +68,8 @@ def test_a_symptom_by_fingerprint_and_number(world: Inquiry) -> None:
     )
     with world.reading() as connection:
         assert find_symptom_by_fingerprint(connection, "f1") == expected
-        assert find_symptom(connection, 1) == expected
         for text in ("", "f", "f1 ", "F1"):
             assert find_symptom_by_fingerprint(connection, text) is None
-        for number in MADE_UP:
-            assert find_symptom(connection, number) is None
 
 
 def test_symptoms_by_what_they_share(world: Inquiry) -> None:
@@ -146,7 +142,7 @@ def test_the_history_of_a_symptom(world: Inquiry) -> None:
     with world.reading() as connection:
         found = read_history(connection, "f1")
         assert found == CauseHistory(
-            find_symptom(connection, 1),  # type: ignore[arg-type]
+            find_symptom_by_fingerprint(connection, "f1"),  # type: ignore[arg-type]
             (
                 Occurrence(2, "L2", "nightly", "2.0", at, 1),
                 Occurrence(1, "L1", "nightly", "1.0", at, 1),

@@ -13,10 +13,9 @@ from interlock_rca.sources.job_log import (
     SUCCEEDED,
     UNKNOWN,
     JobVerdict,
-    judge_job,
     select_evidence,
 )
-from rca_tests.worlds.job_logs import GREEN_TESTS, JOBS, read_failed_builds
+from rca_tests.worlds.job_logs import GREEN_TESTS, JOBS, judge_job, read_failed_builds
 
 
 def judge(log: str) -> JobVerdict:

@@ -9,10 +9,9 @@ from hypothesis import strategies as st
 
 from interlock.system.test_output.counts import LINE_LIMIT, read_lines
 from interlock.system.test_output.failures import read_log
-from interlock_rca.sources.job_log import judge_job
 from interlock_rca.sources.log_scan import LogScan, scan_log
 from kernel_tests.system.test_output import test_failures as tools
-from rca_tests.worlds.job_logs import GREEN_TESTS, JOBS
+from rca_tests.worlds.job_logs import GREEN_TESTS, JOBS, judge_job
 
 FAILED_JOBS = Path(__file__).parents[1] / "analyst" / "failed_jobs.txt"
 LOGS = [

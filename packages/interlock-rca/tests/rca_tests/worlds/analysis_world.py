@@ -16,6 +16,7 @@ from interlock.carriers.human import HumanAnswer, HumanCarrier, write_answer
 from interlock.carriers.script import ScriptAgent, read_script
 from interlock.engine.circuit import HUMAN, Circuit
 from interlock.engine.schedule import Budget
+from interlock.journal.runs import NewRun
 from interlock.journal.address import DatabaseAddress
 from interlock.journal.connection import Connection
 from interlock.journal.database import open_writer
@@ -31,7 +32,7 @@ from interlock_rca.application import BuiltinAnalystRole, Rca
 from interlock_rca.config import RcaConfig
 from interlock_rca.findings import read_findings
 from interlock_rca.intake import KnownFailures, make_arrivals
-from interlock_rca.knowledge.intake import OpenedSuite, begin_suite, extend_suite
+from interlock_rca.knowledge.intake import NewSuite, OpenedSuite, begin_suite, extend_suite
 from interlock_rca.knowledge.suites import (
     SuiteCase,
     find_suite,
@@ -111,14 +112,15 @@ class AnalysisWorld(World):
 
     def take_in(self, *intakes: SourceLaunch, name: str = "suite") -> OpenedSuite:
         with open_writer(self.address) as connection:
-            return begin_suite(
-                *(connection, self.circuit, self.text, make_arrivals(intakes)),
-                name=name,
+            run = NewRun(
+                circuit=self.circuit,
+                text=self.text,
                 source=name,
                 fingerprint=name,
                 options={"thresholds": self.thresholds},
                 at=self.clock.time,
             )
+            return begin_suite(connection, NewSuite(run=run, name=name), make_arrivals(intakes))
 
     def add(self, *intakes: SourceLaunch, suite_id: int = 1) -> list[int]:
         """What is new in these, for a suite that is there."""

@@ -1,7 +1,10 @@
 """Logs of jobs in the formats of many tools, and how each job ended: see `job_logs.txt`."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
+
+from interlock_rca.sources.job_log import JobReader, JobVerdict
 
 CORPUS = Path(__file__).with_name("job_logs.txt")
 
@@ -25,6 +28,14 @@ def read_corpus() -> tuple[dict[str, str], list[tuple[str, str, str, str]]]:
 
 
 GREEN_TESTS, JOBS = read_corpus()
+
+
+def judge_job(lines: Iterable[str]) -> JobVerdict:
+    """Return how the job with this log ended."""
+    reader = JobReader()
+    for line in lines:
+        reader.add_line(line)
+    return reader.finish()
 
 
 class FailedBuild(NamedTuple):

@@ -5,12 +5,19 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from interlock.journal.runs import NewRun
 from interlock.journal.address import DatabaseAddress
 from interlock.journal.connection import Connection, raw_connection
 from interlock.journal.database import open_writer
 from interlock.journal.journal import Journal, TurnWrites
 from interlock_rca.effects import Correlated, Effect, Investigated, Recalled, Reviewed, Triaged
-from interlock_rca.knowledge.intake import Arrival, FailedCase, OpenedSuite, begin_suite
+from interlock_rca.knowledge.intake import (
+    Arrival,
+    FailedCase,
+    NewSuite,
+    OpenedSuite,
+    begin_suite,
+)
 from interlock_rca.knowledge.writer import apply_effect
 from interlock_rca.records import Failure, Launch
 from tests.world.world import World
@@ -93,14 +100,15 @@ class Inquiry(World):
     def open_on(
         self, connection: Connection, arrivals: Iterable[Arrival], name: str = "suite"
     ) -> OpenedSuite:
-        return begin_suite(
-            *(connection, self.circuit, self.text, arrivals),
-            name=name,
+        run = NewRun(
+            circuit=self.circuit,
+            text=self.text,
             source="test",
             fingerprint="mark",
             options={},
             at=self.at,
         )
+        return begin_suite(connection, NewSuite(run=run, name=name), arrivals)
 
     def effect(self, case_no: int, *effects: Effect) -> None:
         """A second later, one batch."""
