@@ -19,10 +19,9 @@ from interlock.api.project import Project
 from interlock.api.work import RunResult, SessionTerms, load_circuit, work_on_run
 from interlock.carriers.registry import workspace_owner
 from interlock.engine.circuit import HUMAN
-from interlock.journal.runs import NewRun
 from interlock.journal.address import beside
 from interlock.journal.connection import Connection
-from interlock.journal.runs import find_run, set_options
+from interlock.journal.runs import NewRun, find_run, set_options
 from interlock.runtime.agent_pool import AgentPool
 from interlock.runtime.application import RunSetup
 from interlock.runtime.session import RunSession

@@ -14,8 +14,8 @@ from typing import Any
 import msgspec
 
 from interlock.engine.circuit import Circuit
-from interlock.journal.runs import NewRun
 from interlock.journal.connection import Connection
+from interlock.journal.runs import NewRun
 from interlock.system.errors import SourceError
 from interlock_rca.calibration.scenario import LabelledCase, Scenario
 from interlock_rca.config import RcaConfig

@@ -4,7 +4,7 @@ All of a suite, or all that is new to it, is one transaction. What the source sa
 said; fingerprints and the like come ready from the caller.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -96,9 +96,7 @@ class NewSuite(msgspec.Struct, frozen=True, kw_only=True):
     """The run's number; the next one if None."""
 
 
-def begin_suite(
-    connection: Connection, new: NewSuite, arrivals: Iterable[Arrival]
-) -> OpenedSuite:
+def begin_suite(connection: Connection, new: NewSuite, arrivals: Iterable[Arrival]) -> OpenedSuite:
     """Write a new suite, its run and all that arrived, or nothing."""
     with transaction(connection) as raw:
         run_id = insert_run(raw, new.run, new.number)

@@ -16,12 +16,11 @@ from interlock.carriers.human import HumanAnswer, HumanCarrier, write_answer
 from interlock.carriers.script import ScriptAgent, read_script
 from interlock.engine.circuit import HUMAN, Circuit
 from interlock.engine.schedule import Budget
-from interlock.journal.runs import NewRun
 from interlock.journal.address import DatabaseAddress
 from interlock.journal.connection import Connection
 from interlock.journal.database import open_writer
 from interlock.journal.journal import Journal
-from interlock.journal.runs import Run, RunStatus, find_run
+from interlock.journal.runs import NewRun, Run, RunStatus, find_run
 from interlock.runtime.application import RunSetup
 from interlock.runtime.budget import BudgetLimits, BudgetQuestion, BudgetUsage, RunBudget
 from interlock.runtime.circuits import Bundle, find_circuit

@@ -5,11 +5,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from interlock.journal.runs import NewRun
 from interlock.journal.address import DatabaseAddress
 from interlock.journal.connection import Connection, raw_connection
 from interlock.journal.database import open_writer
 from interlock.journal.journal import Journal, TurnWrites
+from interlock.journal.runs import NewRun
 from interlock_rca.effects import Correlated, Effect, Investigated, Recalled, Reviewed, Triaged
 from interlock_rca.knowledge.intake import (
     Arrival,
