@@ -192,6 +192,37 @@ def test_a_worker_that_is_asked_to_stop_gives_back_what_it_cannot_finish(
     assert read(postgres, "select count(*) from refusals") == [(0,)]
 
 
+def test_a_worker_that_is_asked_twice_gives_back_at_once(
+    world: World, postgres: PostgresAddress
+) -> None:
+    world.cases("S")
+    with started(world, *worker("one")) as one, run(world):
+        hear(one, "S write, taken")
+        one.send_signal(signal.SIGTERM)
+        hear(one, "stopping: 1 under way")
+        one.send_signal(signal.SIGTERM)
+        hear(one, "given back")
+        assert one.wait(timeout=30) == 0
+        jobs = "select status::text, worker_id from interlock_queue.procrastinate_jobs"
+        assert read(postgres, jobs) == [("todo", None)]
+        assert world.say("workers", "--json").json["workers"] == []
+
+
+def test_an_agent_that_takes_too_long_is_stopped(world: World, postgres: PostgresAddress) -> None:
+    world.write(
+        "circuits/paper.yaml",
+        CIRCUIT.replace("write: {role: author, timeout: 5m", "write: {role: author, timeout: 1s"),
+    )
+    world.cases("S")
+    with started(world, *worker("one")) as one, run(world) as running:
+        hear(one, "S write, taken")
+        hear(one, "no longer this worker's; stopped")
+        running.wait(timeout=60)
+        one.send_signal(signal.SIGTERM)
+        assert one.wait(timeout=30) == 0
+    assert read(postgres, "select count(*) from interlock_queue.procrastinate_jobs") == [(0,)]
+
+
 def test_what_nobody_has_begun_with_rests_with_its_run(
     world: World, postgres: PostgresAddress
 ) -> None:

@@ -49,8 +49,8 @@ select interlock_present(%(worker)s::bigint, %(process)s::text, %(about)s::jsonb
   %(held)s::text) as limits"""
 
 
-class RoleClosedError(InterlockError):
-    """An agent cannot be asked on this host before a person has changed something."""
+class NotHereError(InterlockError):
+    """A dispatch must be answered on another host."""
 
 
 class HeldDispatch(msgspec.Struct):
@@ -280,6 +280,8 @@ class WorkerHost:
         """Have an agent answer the dispatch of a job, and write its reply."""
         connector, task = self._connector, asyncio.current_task()
         assert connector is not None and task is not None  # noqa: S101, PT018 - a job runs in both
+        if self._stops:  # procrastinate had fetched it when it was stopped
+            raise NotHereError("this worker is stopping")
         job = context.job
         rows = await connector.execute_query_all_async(_TAKE, job=job.id, worker=job.worker_id)
         if not rows:
@@ -326,7 +328,7 @@ class WorkerHost:
             if tree is not None:
                 reply = await asyncio.to_thread(store.record, tree, ask, reply)
         except (InterlockError, OSError) as error:
-            if isinstance(error, RoleClosedError) or tries + 1 < _MOST_TRIES:
+            if isinstance(error, NotHereError) or tries + 1 < _MOST_TRIES:
                 self._end(held, f"given back: {error}", "given-back")
                 raise
             return Reply(held.ask.dispatch_id, failure=CRASH, reason=str(error))
@@ -368,7 +370,7 @@ class WorkerHost:
         self._closed |= {name for name in self._identity.queues if name.split(":")[0] == role}
         self._queues[:] = [name for name in self._queues if name not in self._closed]
         self._report(f"{role}: {reason}; start this worker again when that is mended")
-        held.answered.set_exception(RoleClosedError(reason))
+        held.answered.set_exception(NotHereError(reason))
 
     async def _hand_in(
         self, held: HeldDispatch, reply: Reply, connector: "PatientConnector"
