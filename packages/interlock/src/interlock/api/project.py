@@ -168,17 +168,18 @@ class Project:
         given: Mapping[str, Carrier] | None = None,
     ) -> AgentPool:
         """Build the agents of a run; SourceError if one is missing."""
+        settings = self.settings
         pool = build_agent_pool(
             circuit,
             config,
-            settings=self.settings,
+            settings=settings,
             project=self.path,
             db=self.db,
             given=given,
             clock=self.clock,
         )
         notifier = build_notifier(
-            self.settings.notify,
+            settings.notify,
             pool.clock,
             lambda problem: self.display.note(f"note: {problem}"),
         )
