@@ -251,7 +251,7 @@ class BenchmarkTexts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Benchmark(Protocol[ScenarioT, ResultT]):
-    """What an application knows about its scenarios and results."""
+    """An application's knowledge of its scenarios and results."""
 
     @property
     def metrics(self) -> MetricTable: ...

@@ -33,7 +33,7 @@ _DISPATCHES_PER_RUN = 1_000_000
 
 
 class CampaignRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """What a user wants to measure."""
+    """A user's request for a calibration."""
 
     agent: str = ""
     """The agent's words; "" for the watchers of `dispatch`, or else the application's own agent."""
@@ -51,7 +51,7 @@ class CampaignRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CampaignPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """What a calibration began with; `digest` identifies the labels of the scenario."""
+    """The stored plan of a calibration; `digest` identifies the labels of the scenario."""
 
     scenario: str
     digest: str

@@ -54,13 +54,13 @@ ScoredRun = Sequence[ScoredCase[Any]]
 
 
 class CalibrationInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """What the user said about a run."""
+    """The user's own words about a run."""
 
     agent: str = ""
     dispatch: str = ""
     at: str = ""
     note: str = ""
-    """What a reader must know first, for example that the run is unfinished."""
+    """A warning that a reader needs first, for example that the run is unfinished."""
     source: str = ""
     """The scenario as the user named it: a name or a file."""
     stores: tuple[str, ...] = ()
@@ -93,7 +93,7 @@ class ClassRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Confidence(msgspec.Struct, frozen=True, kw_only=True):
-    """How well confidence matches accuracy, over the answers with a confidence."""
+    """The match of confidence and accuracy, over the answers with a confidence."""
 
     answers: int
     brier: float | None

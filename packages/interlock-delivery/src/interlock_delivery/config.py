@@ -24,7 +24,7 @@ class DeliverySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ports: int = 10
     """The number of ports for each worktree, counted from `first_port`; no ports if that is 0."""
     policy: Policy = "baseline"
-    """Which failures hold work back: `baseline` only new ones, `strict` all."""
+    """The failures that hold work back: `baseline` only new ones, `strict` all."""
     allow_fewer_tests: bool = False
     expand: Expand = "auto"
     """When an analyst expands a task before a developer gets it."""

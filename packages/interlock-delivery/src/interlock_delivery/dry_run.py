@@ -62,7 +62,7 @@ class DryRun(msgspec.Struct, frozen=True, kw_only=True):
     branch: str
     base: str
     problems: tuple[str, ...]
-    """What would prevent the start, beside errors among the findings."""
+    """Reasons that prevent the start, beside errors among the findings."""
     notes: tuple[str, ...]
     findings: "tuple[PlanFinding, ...]"
     tasks: tuple[DryRunStep, ...]

@@ -221,7 +221,7 @@ def _list_owed(
 
 
 _TO_EXPAND: Final = {"scope", "criteria"}
-"""What an analyst can find out if a task lacks it."""
+"""Parts that an analyst can add to a task that lacks them."""
 
 
 class PrepareHandler:

@@ -47,7 +47,7 @@ _BLOCKED: Final = ("INFRA_BLOCKED", "AUDIT_BLOCKED")
 
 
 class DeliveryHooks:
-    """What the circuit `delivery` needs while a run is worked on."""
+    """Serves the circuit `delivery` while a run is worked on."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""The open tasks of a run: where each stands, what was decided about it, and who waits for whom.
+"""Keep the open tasks of a run: their steps, the decisions about them, and who waits for whom.
 
 The hooks record every turn here; the handlers of checks and merges read it. After a restart the
 object fills again from the journal, as its cases are dispatched or looked at.
@@ -51,7 +51,7 @@ class OpenTasks:
     ) -> None:
         self.cases: dict[str, Case] = {}
         self.ends: dict[str, str] = {}
-        """How each task that is over ended."""
+        """The end of each task that is over."""
         self._connection = connection
         self._environment = environment
         self._tags = steps.read_rule_tags(circuit)
@@ -97,7 +97,7 @@ class OpenTasks:
         return PastDecision(decision, answer, self._tags.get(decision.rule, {}))
 
     def must_wait(self, case_no: int, case: Case) -> bool:
-        """Record where a case stands now, and return True if it must wait before its next step."""
+        """Record a case's current step, and return True if it must wait before it."""
         self._numbers[case.case_id] = case_no
         if case.status != OPEN:
             self._close(case_no, case)

@@ -39,7 +39,7 @@ STAND_INS: Final = {
 }
 """The role whose agent also plays a rarely needed one."""
 _KEPT_BESIDE: Final = ("baselines", "checked", "experts", "plan.json")
-"""What a delivery keeps in its folder beside the workspace."""
+"""The files of a delivery beside its workspace."""
 
 
 class DeliveryOptions(msgspec.Struct, frozen=True):

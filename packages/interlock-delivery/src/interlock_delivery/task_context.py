@@ -55,9 +55,9 @@ class TaskContext(msgspec.Struct, frozen=True, kw_only=True):
     places: tuple[Environment, ...] = ()
     experts: tuple[Expert, ...] = ()
     guidance: tuple[str, ...] = ()
-    """What humans said about this task, oldest first."""
+    """Guidance by humans about this task, oldest first."""
     notices: tuple[str, ...] = ()
-    """What became of the agent's last report, in our words."""
+    """The outcome of the agent's last report, in our words."""
     feedback: tuple[Point, ...] = ()
     """The open objections of judges, oldest first."""
     changed: tuple[str, ...] = ()
@@ -77,7 +77,7 @@ class TaskContext(msgspec.Struct, frozen=True, kw_only=True):
     """The file that the asking agent named as context."""
     request_id: str = ""
     nonce: str = ""
-    """What an answer must repeat, if signals are strict."""
+    """The word that an answer must repeat, if signals are strict."""
 
 
 def find_open_points(history: Iterable[PastDecision]) -> tuple[Point, ...]:

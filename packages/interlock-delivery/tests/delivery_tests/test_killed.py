@@ -152,7 +152,7 @@ def test_two_commands_at_once(tmp_path: Path) -> None:
 
 
 def test_two_deliveries_of_one_repository_at_once(tmp_path: Path) -> None:
-    """Test that each has its own database, clone and merge branch."""
+    """Test that each has its own database, clone and merge branch, and a branch if possible."""
     both = delivering(tmp_path)
     others = tmp_path / "others.db"
     first = both.start()

@@ -36,7 +36,7 @@ class GateQuestions:
 
 
 class EpicHooks(DefaultHooks):
-    """What the circuit `epic` needs while a run is worked on."""
+    """Serves the circuit `epic` while a run is worked on."""
 
     def __init__(
         self,

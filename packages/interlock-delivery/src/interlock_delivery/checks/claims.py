@@ -61,7 +61,7 @@ class AgentClaim(msgspec.Struct, frozen=True):
 
 
 class ClaimComparison(msgspec.Struct, frozen=True):
-    """How many claims of one agent in one role were true."""
+    """The number of true and false claims of one agent in one role."""
 
     agent: str
     role: str

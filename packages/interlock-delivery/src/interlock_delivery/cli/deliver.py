@@ -110,7 +110,7 @@ _ADVICE = {
     "budget": "the budget is spent: 'interlock deliver {plan} --budget …' continues",
     "stopped": "'interlock deliver {plan}' continues",
 }
-"""How to continue a run that does not wait for a human."""
+"""Advice on continuing a run that does not wait for a human."""
 
 
 @deliver.command()

@@ -1,1 +1,1 @@
-"""What became of a plan: live board, Markdown, JSON and web page."""
+"""Report on a delivery: live board, Markdown, JSON and HTML."""

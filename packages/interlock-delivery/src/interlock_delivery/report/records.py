@@ -87,7 +87,7 @@ class TaskRecord(msgspec.Struct, frozen=True, kw_only=True):
     question_id: int = 0
     """The open question that a human must answer; 0 if there is none."""
     attempts: int = 0
-    """How often its author was asked."""
+    """The number of times its author was asked."""
     checks: int = 0
     passed: int = 0
     commit: str = ""

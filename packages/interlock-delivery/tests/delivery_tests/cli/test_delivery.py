@@ -15,7 +15,7 @@ RUN = ("deliver", "plan.md", "--agent", AGENT)
 
 @pytest.fixture(scope="module")
 def waiting(tmp_path_factory: pytest.TempPathFactory) -> World:
-    """Run four tasks, read only: merged, failed, blocked by that one, and with a question."""
+    """Run four tasks, for reading only: merged, failed, blocked by that one, and asking."""
     world = lay_out(tmp_path_factory.mktemp("waiting"), "adds", "lies", "after>lies", "asks")
     result = world.say(*RUN, "--set", "max_checks=1")
     assert result.code == 4, result.err
