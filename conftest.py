@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.world.places import PYTHONPATH
 from tests.world.postgres_server import make_database
 
 if TYPE_CHECKING:
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
 
 # `python3` in a plan or a script is this interpreter, not a version manager's slow shell script.
 os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+
+# Programs of the tests are found by processes that tests start, too.
+os.environ["PYTHONPATH"] = PYTHONPATH
 
 # Tests start more than a thousand processes of Interlock: it is compiled here, once. What a test
 # writes is not kept compiled: a module written anew in the same second could be run as it was.

@@ -20,7 +20,7 @@ import msgspec
 from interlock.carriers.contract import Ask, Checkout, ExecutionContext, PushedWork, Reply
 from interlock.system.errors import SourceError
 from interlock.system.files import make_private_folder, remove_tree
-from interlock.system.git import MAIL, NAME, OWN_CLONE, Git, date_variables, write_files
+from interlock.system.git import MAIL, NAME, OWN_CLONE, Git, GitPlaces, date_variables, write_files
 from interlock.system.git_remote import fetch_commit, is_safe_ref, push_new_ref
 from interlock.system.locks import take_lock
 from interlock.system.process_tree import kill_group
@@ -142,7 +142,7 @@ class CheckoutStore:
             words = ("clone", "--quiet", "--shared", "--no-checkout", "--template=")
             git = Git(home, OWN_CLONE)
             git.read_line(*words, "--", str(mirror), str(folder), env={"GIT_DIR": ""})
-            own = Git(folder / ".git", OWN_CLONE, tree=folder)
+            own = Git(folder / ".git", OWN_CLONE, places=GitPlaces(folder))
             for key, value in {"user.name": NAME, "user.email": MAIL, "gc.auto": "0"}.items():
                 own.read_line("config", key, value)
             own.run("config", "--remove-section", "remote.origin")
@@ -168,7 +168,7 @@ class CheckoutStore:
             making = place.with_name(f"{place.name}.{os.getpid()}")
             remove_tree(making)
             making.mkdir()
-            git = Git(mirror, OWN_CLONE, tree=making, index=making.with_suffix(".index"))
+            git = Git(mirror, OWN_CLONE, places=GitPlaces(making, making.with_suffix(".index")))
             git.read_line("read-tree", checkout.commit)
             git.read_line("checkout-index", "--all", "--force")
             making.with_suffix(".index").unlink(missing_ok=True)
@@ -196,7 +196,7 @@ class CheckoutStore:
             parent = mirror.read_line("rev-parse", "--verify", keep)
         index = folder.with_name(f"{folder.name}.index")
         index.unlink(missing_ok=True)
-        git = Git(tree.mirror, OWN_CLONE, tree=folder, index=index)
+        git = Git(tree.mirror, OWN_CLONE, places=GitPlaces(folder, index))
         made = write_files(git, parent, tree.made)
         index.unlink(missing_ok=True)
         if made == git.read_line("rev-parse", f"{parent}^{{tree}}"):

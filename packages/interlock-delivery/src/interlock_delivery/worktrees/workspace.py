@@ -15,7 +15,7 @@ import msgspec
 
 from interlock.system.errors import SourceError, StateError
 from interlock.system.files import exists, is_folder, remove_tree, save_file
-from interlock.system.git import OWN_CLONE, Git, OnStep, ignore_step
+from interlock.system.git import OWN_CLONE, Git, GitPlaces, OnStep, ignore_step
 from interlock.system.locks import take_lock
 from interlock_delivery.worktrees.clone import (
     CLONE,
@@ -171,9 +171,7 @@ class DeliveryWorkspace:
         return Git(
             git_dir,
             OWN_CLONE,
-            tree=tree,
-            index=index,
-            shared=shared,
+            places=GitPlaces(tree, index, shared),
             on_step=self.on_step,
             safe=safe,
             lock=self._lock,

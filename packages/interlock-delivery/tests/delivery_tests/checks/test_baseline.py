@@ -27,7 +27,7 @@ from interlock_delivery.checks.records import (
     Environment,
     build_matrix,
 )
-from tests.world.places import ROOT
+from tests.world.places import PYTHONPATH, ROOT
 
 COMMIT = "a" * 40
 
@@ -142,7 +142,7 @@ asyncio.run(take_baseline(folder / "home", COMMIT, cells, site(folder), clock, o
 
 def test_after_a_crash_it_goes_on_where_it_was(tmp_path: Path) -> None:
     root = ROOT
-    environ = {**os.environ, "PYTHONPATH": f"{root}:{root / 'src'}"}
+    environ = {**os.environ, "PYTHONPATH": PYTHONPATH}
     argv = [sys.executable, "-c", CRASH, str(tmp_path)]
     died = subprocess.run(argv, cwd=root, env=environ, check=False)
     assert died.returncode == -signal.SIGKILL

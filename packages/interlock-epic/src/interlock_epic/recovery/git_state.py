@@ -13,7 +13,7 @@ from typing import Final
 
 from interlock.system.errors import SourceError
 from interlock.system.files import exists
-from interlock.system.git import USER_TREE, Git, is_installed
+from interlock.system.git import USER_TREE, Git, GitPlaces, is_installed
 from interlock_epic.checkpoints.record import GitWork
 from interlock_epic.recovery.policy import GitFinding, GitState
 
@@ -198,7 +198,7 @@ def _undo_stash(git: Git, stash: str, changes: list[tuple[str, str]], digest: st
             git.run(*words, "--pathspec-file-nul", stdin=b":(top,literal)" + path)
     if _find_commit(git, f"{stash}^3"):
         with tempfile.TemporaryDirectory() as folder:
-            untracked = Git(git.folder, git.policy, index=Path(folder) / "index")
+            untracked = Git(git.folder, git.policy, places=GitPlaces(index=Path(folder) / "index"))
             untracked.run("read-tree", f"{stash}^3")
             untracked.run("checkout-index", "--all", "--quiet")  # keeps existing files
     git.run("read-tree", f"{stash}^2")

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from interlock.system.errors import SourceError
 from interlock.system.files import make_own_folder, remove_tree
-from interlock.system.git import OWN_CLONE, Git
+from interlock.system.git import OWN_CLONE, Git, GitPlaces
 from interlock.system.locks import hold_lock, take_lock
 from interlock_rca.sources.git.repository import Repository
 
@@ -55,7 +55,7 @@ class ScratchTree:
 
     def _open_tree(self) -> Git:
         inside = self._clone / "worktrees" / _TREE
-        return Git(inside, OWN_CLONE, tree=self.folder, shared=self._clone)
+        return Git(inside, OWN_CLONE, places=GitPlaces(self.folder, shared=self._clone))
 
     def _borrow_objects(self, source: Git) -> None:
         common = source.read_line("rev-parse", "--path-format=absolute", "--git-common-dir")

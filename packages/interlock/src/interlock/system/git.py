@@ -14,6 +14,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import IO, Final
@@ -202,14 +203,29 @@ class GitResult(msgspec.Struct, frozen=True):
         return (grave or lines)[0].removeprefix("fatal: ").removeprefix("error: ")[:300]
 
 
+@dataclass(frozen=True)
+class GitPlaces:
+    """Where git finds the parts of a clone that are not in its folder.
+
+    They are passed explicitly because an agent can change the file that links a work tree to its
+    clone.
+    """
+
+    tree: Path | None = None
+    index: Path | None = None
+    shared: Path | None = None
+    """The git directory that several work trees share."""
+
+
+NO_PLACES = GitPlaces()
+
+
 class Git:
     """Run git in one folder, under one policy.
 
     `safe` lists folders of other owners that the user declared safe. With OWN_CLONE and REMOTE,
-    `folder` is the git directory itself, optionally with a work `tree`, a separate `index`, and the
-    `shared` git directory; all are passed explicitly because an agent can change the file that
-    links a work tree to its clone. A git process that outlives us keeps the `lock`, so the next
-    owner waits for it.
+    `folder` is the git directory itself. A git process that outlives us keeps the `lock`, so the
+    next owner waits for it.
     """
 
     def __init__(
@@ -218,23 +234,25 @@ class Git:
         policy: GitPolicy = READ,
         *,
         safe: tuple[str, ...] = (),
-        tree: Path | None = None,
-        index: Path | None = None,
-        shared: Path | None = None,
+        places: GitPlaces = NO_PLACES,
         on_step: OnStep = ignore_step,
         lock: int = -1,
     ) -> None:
         self.folder = folder
         self.policy = policy
         self.safe = safe
-        self.tree = tree
+        self.tree = places.tree
         self._on_step = on_step
         self._inherited = (lock,) if lock >= 0 else ()
         settings = [*policy.settings.items(), *(("safe.directory", each) for each in safe)]
         self._settings = [word for item in settings for word in ("-c", "=".join(item))]
-        places = {"GIT_WORK_TREE": tree, "GIT_INDEX_FILE": index, "GIT_COMMON_DIR": shared}
-        places["GIT_DIR"] = folder if policy in (OWN_CLONE, REMOTE) else None
-        self._places = {name: str(place) for name, place in places.items() if place is not None}
+        named = {
+            "GIT_DIR": folder if policy in (OWN_CLONE, REMOTE) else None,
+            "GIT_WORK_TREE": places.tree,
+            "GIT_INDEX_FILE": places.index,
+            "GIT_COMMON_DIR": places.shared,
+        }
+        self._places = {name: str(place) for name, place in named.items() if place is not None}
 
     def run(
         self,

@@ -12,6 +12,7 @@ from interlock.system.git import (
     SEED,
     USER_TREE,
     Git,
+    GitPlaces,
     GitResult,
     build_environment,
     read_user_setting,
@@ -75,7 +76,7 @@ def test_the_line_that_tells_most_of_a_complaint() -> None:
 
 @pytest.fixture
 def clone(world: GitRepo) -> Git:
-    return Git(world.folder / ".git", OWN_CLONE, tree=world.folder)
+    return Git(world.folder / ".git", OWN_CLONE, places=GitPlaces(world.folder))
 
 
 def test_output_is_cut_and_said_to_be(clone: Git) -> None:

@@ -7,6 +7,7 @@ import pytest
 from interlock.system.git import (
     OWN_CLONE,
     Git,
+    GitPlaces,
 )
 from interlock_rca.records import Repo
 from interlock_rca.sources.git.repository import Repository
@@ -23,7 +24,7 @@ def world(tmp_path: Path) -> GitRepo:
 
 @pytest.fixture
 def clone(world: GitRepo) -> Git:
-    return Git(world.folder / ".git", OWN_CLONE, tree=world.folder)
+    return Git(world.folder / ".git", OWN_CLONE, places=GitPlaces(world.folder))
 
 
 def ask_everything(folder: Path, cache: Path) -> Repository:
