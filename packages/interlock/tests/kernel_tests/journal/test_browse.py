@@ -118,5 +118,5 @@ def test_changes_are_what_was_written_since(
     world.begin("C")
     found = reader.read()
     assert found is not None
-    assert (found.runs, found.waiting) == ({2: "change"}, 2)
+    assert (found.runs, found.waiting) == ({2: "paper"}, 2)
     assert reader.read() is None
