@@ -134,19 +134,19 @@ temporary name in the same folder, then rename.
 | `briefing.md` | of the suite | coordinator | |
 | `budget-status.json` | of the suite | coordinator | [budget-status](schemas/budget-status.schema.json) |
 
-A case's folder is `.asterisk/calibrate/{suite}/{case}/` or `.asterisk/investigations/{suite}/{case}/`
-for root-cause analysis, `.interlock/runs/{suite}/{case}/` for other circuits; the suite's folder is the one above it.
-`{case}` is a number; the case's own name is in the file. To find work, poll or watch `*/signal.json` under the suite's
-folder: several cases may wait at once, and folders appear while you look.
+A case's folder is `.asterisk/calibrate/{suite}/{case}/` or `.asterisk/investigations/{suite}/{case}/` for root-cause
+analysis, `.interlock/runs/{suite}/{case}/` for other circuits; the suite's folder is the one above it. `{case}` is a
+number; the case's own name is in the file. To find work, poll or watch `*/signal.json` under the suite's folder:
+several cases may wait at once, and folders appear while you look.
 
-All files but the briefing are UTF-8 JSON with an object at the top, private to the user (mode 0600). Keep fields you do
-not know when you write a file back.
+All files but the briefing are UTF-8 JSON with an object at the top, private to the user (mode 0600). Keep fields you
+do not know when you write a file back.
 
 ## `signal.json`
 """
 _NEW_DISPATCH: Final = """\
-A new dispatch starts with `waiting` and a higher `dispatch_id` after the one before it is settled; after `error` it is a
-retry. Within one dispatch a status never goes back.
+A new dispatch starts with `waiting` and a higher `dispatch_id` after the one before it is settled; after `error` it
+is a retry. Within one dispatch a status never goes back.
 """
 _WRAPPER: Final = """\
 ## The artifact
@@ -167,9 +167,9 @@ _PROBLEMS: Final = f"""\
 | a symbolic link, a folder, a pipe or a file that cannot be read | refused and journaled; a regular file in its place is taken |
 | too large | looked at once more after {SECOND_LOOK_AFTER:g} second, then `error` |
 
-An artifact has at most {MAX_ARTIFACT:,} bytes, its `data` {MAX_ANSWER:,}, and {MAX_DEPTH} levels; `signal.json` as a responder
-writes it {MAX_SIGNAL:,} bytes; `batch-manifest.json` {MAX_MANIFEST:,}. The second before another look begins again when the file
-changes. `interlock conform` judges a watcher's artifacts by these same rules.
+An artifact has at most {MAX_ARTIFACT:,} bytes, its `data` {MAX_ANSWER:,}, and {MAX_DEPTH} levels; `signal.json` as a
+responder writes it {MAX_SIGNAL:,} bytes; `batch-manifest.json` {MAX_MANIFEST:,}. The second before another look
+begins again when the file changes. `interlock conform` judges a watcher's artifacts by these same rules.
 """
 _WATCHER: Final = """\
 ## A watcher, step by step
@@ -179,8 +179,9 @@ _WATCHER: Final = """\
 3. Write `{"dispatch_id": N, "data": {...}}` to `artifact_path`.
 4. Wait for the next `waiting` signal with a higher `dispatch_id`, or the end of the run.
 
-If the work cannot be done, write no artifact: replace `signal.json` by a copy of itself with `"status": "error"` and the
-reason in `error`. The dispatch then fails at once. An error with another `dispatch_id` than the open one is ignored.
+If the work cannot be done, write no artifact: replace `signal.json` by a copy of itself with `"status": "error"` and
+the reason in `error`. The dispatch then fails at once. An error with another `dispatch_id` than the open one is
+ignored.
 
 | a watcher finds | it should |
 |---|---|
@@ -192,34 +193,34 @@ reason in `error`. The dispatch then fails at once. An error with another `dispa
 | its answer was refused | answer the next `waiting` signal, which has a higher `dispatch_id` and gives the reason in its prompt |
 | other watchers on its folder | agree with them; the first artifact with the right id counts, others are refused |
 
-The prompt says which form `data` has. `artifact_path` names the file; do not derive it from the step. The prompt's file
-ends with that path and the wrapper to write, for an agent that is given nothing else.
+The prompt says which form `data` has. `artifact_path` names the file; do not derive it from the step. The prompt's
+file ends with that path and the wrapper to write, for an agent that is given nothing else.
 """
 _BATCHES: Final = """\
 ## Batches
 
-`batch-manifest.json` in the suite's folder lists signals that wait at the same time; all of them are written before it.
-Without a manifest, or with one that is `done` or `error`, work through single signals as above. Paths in the manifest are
-relative to the workspace root. Signals and artifacts of a batch are those of single signals.
+`batch-manifest.json` in the suite's folder lists signals that wait at the same time; all of them are written before
+it. Without a manifest, or with one that is `done` or `error`, work through single signals as above. Paths in the
+manifest are relative to the workspace root. Signals and artifacts of a batch are those of single signals.
 """
 _PARENT: Final = """\
-A batch is `done` once every signal is settled, even if some failed; it is `error` when all failed or the deadline passed.
-Failed cases come again in a later batch, within their retry limit. Artifacts count whether or not a responder sets
-`in_progress` and `claimed`.
+A batch is `done` once every signal is settled, even if some failed; it is `error` when all failed or the deadline
+passed. Failed cases come again in a later batch, within their retry limit. Artifacts count whether or not a responder
+sets `in_progress` and `claimed`.
 
 ### A parent agent, step by step
 
 1. Read the manifest with the status `pending`, set it to `in_progress`.
 2. Read the briefing.
-3. For each `pending` entry, as many at a time as you can: set it to `claimed` and start a worker with
-   the prompt below.
-4. When a worker is done, check that its artifact is there and set the entry to `done`. If it failed,
-   set the entry and the case's `signal.json` to `error`.
+3. For each `pending` entry, as many at a time as you can: set it to `claimed` and start a worker with the prompt
+   below.
+4. When a worker is done, check that its artifact is there and set the entry to `done`. If it failed, set the entry
+   and the case's `signal.json` to `error`.
 5. Repeat until no entry is `pending`. The coordinator closes the batch.
 
-Any number of workers may take part. Both sides write the manifest: read it afresh, change only `status`, `updated_at` and
-the entries' `status`, never step back, and rename it into place. A lost change does no harm, because artifacts count
-without it. The manifest of a run that has died is archived under another name.
+Any number of workers may take part. Both sides write the manifest: read it afresh, change only `status`, `updated_at`
+and the entries' `status`, never step back, and rename it into place. A lost change does no harm, because artifacts
+count without it. The manifest of a run that has died is archived under another name.
 """
 _BUDGET: Final = """\
 ## Budget

@@ -22,24 +22,25 @@ The rules are numbered; [corpus.jsonl](corpus.jsonl) cites them as `lines 1` to 
 
 ### 1. Checkpoints
 
-`CHECKPOINT` has the verbs `WRITE`, `LOADED` and `MISSING`. `WRITE` needs its four fields, all filled; a placeholder such
-as `{task}` counts as empty. Exactly four fields whose first is not a verb are a `WRITE` too. `MISSING` ignores what
-follows. Anything else after `CHECKPOINT`, or nothing, is refused. Only `WRITE` ends the session and starts a fresh one.
+`CHECKPOINT` has the verbs `WRITE`, `LOADED` and `MISSING`. `WRITE` needs its four fields, all filled; a placeholder
+such as `{task}` counts as empty. Exactly four fields whose first is not a verb are a `WRITE` too. `MISSING` ignores
+what follows. Anything else after `CHECKPOINT`, or nothing, is refused. Only `WRITE` ends the session and starts a
+fresh one.
 
 ### 2. Claims
 
 Outcomes of a human review are claims: only the inbox or the issue decides. Without an issue number, in the form
-`issue:42`, they are refused; `HITL_REQUIRED` without one opens a question in the inbox. `EPIC_COMPLETE` is a success only
-with the exact status `success`. Other signals may come without a payload. A session that ends without a signal is never a
-success.
+`issue:42`, they are refused; `HITL_REQUIRED` without one opens a question in the inbox. `EPIC_COMPLETE` is a success
+only with the exact status `success`. Other signals may come without a payload. A session that ends without a signal
+is never a success.
 
 ### 3. The line
 
 A signal fills a line and starts at column 0. The prefix and the type are upper case; a type is `[A-Z][A-Z0-9_]*`. The
-payload's fields are joined by colons, and the last field takes the rest of the line, colons included. A payload holds no
-control characters, a line at most 65,536 characters. A type that is not in the table is `Unknown`: it is journaled and
-changes nothing. A line that is meant as a signal but wrong (the prefix indented, or in another case) is refused as
-`Malformed`. The prefix in the middle of a line means nothing.
+payload's fields are joined by colons, and the last field takes the rest of the line, colons included. A payload holds
+no control characters, a line at most 65,536 characters. A type that is not in the table is `Unknown`: it is journaled
+and changes nothing. A line that is meant as a signal but wrong (the prefix indented, or in another case) is refused
+as `Malformed`. The prefix in the middle of a line means nothing.
 
 ### 4. Where a line may stand
 
@@ -52,9 +53,9 @@ changes nothing. A line that is meant as a signal but wrong (the prefix indented
 `EPIC_COMPLETE` in an earlier message is refused as `Stale`. A last line without its newline counts only if the stream
 ended by itself; otherwise it is `Missing`.
 
-Inside a supervised session, `interlock emit TYPE PAYLOAD` checks a signal, prints its line and delivers it over the unix
-socket in `INTERLOCK_CHANNEL`, which takes one line of JSON `{"token": …, "type": …, "payload": …}` with the token of
-`INTERLOCK_TOKEN`, and answers `{"ok": true, "error": ""}` or `{"ok": false, "error": "why"}`.
+Inside a supervised session, `interlock emit TYPE PAYLOAD` checks a signal, prints its line and delivers it over the
+unix socket in `INTERLOCK_CHANNEL`, which takes one line of JSON `{"token": …, "type": …, "payload": …}` with the
+token of `INTERLOCK_TOKEN`, and answers `{"ok": true, "error": ""}` or `{"ok": false, "error": "why"}`.
 
 ### 5. Twice
 

@@ -21,8 +21,8 @@ Agents answer Interlock over four protocols. Each can be implemented from its pa
 | text signals | [text-signals.md](text-signals.md) | a line such as `READY_FOR_REVIEW: task-1` in the last message |
 | line signals | [line-signals.md](line-signals.md) | a line such as `SAGE_SIGNAL:STORY_STARTED:3-1` on stdout |
 
-A signal is a claim. It is accepted only from the agent's own words, in the exact grammar, from a role that may say it,
-for the dispatch that is open. Everything else is refused with a sentence that says what to write instead.
+A signal is a claim. It is accepted only from the agent's own words, in the exact grammar, from a role that may say
+it, for the dispatch that is open. Everything else is refused with a sentence that says what to write instead.
 
 ## Beside the pages
 
@@ -30,9 +30,10 @@ for the dispatch that is open. Everything else is refused with a sentence that s
 - [checkpoint.md](checkpoint.md): the checkpoint of an epic, the file that `CHECKPOINT` signals speak of.
 - [schemas/](schemas/): a JSON Schema for each file, each accepted text signal (`text/`) and each line signal
   (`lines/`), in the form of `interlock lint --json`.
-- [corpus.jsonl](corpus.jsonl): a conformance corpus of transcripts. A record has `text`, or `stream` with its `format`;
-  `role`, `task_id`, `nonce`, `strict` and `ended_by_itself` say what was asked and how it ended. `expect` is the accepted
-  signal or the reason of the refusal; a list of them for line signals. Records without a `role` are sessions.
+- [corpus.jsonl](corpus.jsonl): a conformance corpus of transcripts. A record has `text`, or `stream` with its
+  `format`; `role`, `task_id`, `nonce`, `strict` and `ended_by_itself` say what was asked and how it ended. `expect`
+  is the accepted signal or the reason of the refusal; a list of them for line signals. Records without a `role` are
+  sessions.
 - `interlock lint --jsonl corpus.jsonl --json` reads the corpus with this implementation. Compare yours.
 - [Teach an agent](../howto/teach-an-agent.md): skills, and checks of prompts and transcripts.
 """

@@ -20,7 +20,8 @@ An agent ends its last message with a signal: one line at column 0, and under it
 accepts one signal, or refuses the message with a reason and a sentence that tells the agent what to write.
 
 A signal that lets work pass needs a clean message; one that holds work back is read leniently. The
-[overview](#overview) marks each **pass**, which lets work go on, and each **verdict**, a pass that nobody checks again.
+[overview](#overview) marks each **pass**, which lets work go on, and each **verdict**, a pass that nobody checks
+again.
 
 The rules are numbered; [corpus.jsonl](corpus.jsonl) cites them as `text 1` to `text 12`.
 
@@ -42,12 +43,13 @@ The name is exact and upper case. Directly after it come the colon, at least one
 
 Nothing is a signal inside
 
-- code fences of backticks or tildes, also under a list item; an unclosed one reaches to the end of the message. Inside
-  a fence, a fence line with an info string opens a further level and a bare one closes the innermost;
-- block quotes, with their lazy continuation: a line that follows a quoted paragraph without a blank line belongs to it;
+- code fences of backticks or tildes, also under a list item; an unclosed one reaches to the end of the message.
+  Inside a fence, a fence line with an info string opens a further level and a bare one closes the innermost;
+- block quotes, with their lazy continuation: a line that follows a quoted paragraph without a blank line belongs to
+  it;
 - indented code, and any other line that does not start at column 0;
-- HTML comments, and `<pre>`, `<code>`, `<think>`, `<thinking>` and `<blockquote>` elements. One that opens a line and is
-  never closed reaches to the end; in the middle of a line, or inside a code span, it is plain text;
+- HTML comments, and `<pre>`, `<code>`, `<think>`, `<thinking>` and `<blockquote>` elements. One that opens a line and
+  is never closed reaches to the end; in the middle of a line, or inside a code span, it is plain text;
 - the lines between `---DELEGATION PROMPT START---` and `---DELEGATION PROMPT END---`.
 
 All other lines are *live*.
@@ -70,26 +72,26 @@ Of all live signals that the role may say, those of the highest level (1 is high
 | different ones in several blocks, the last of them not a pass | the last one |
 
 The winner is then checked by rules 5, 6, 10 and 12. If it fails, the message is refused; no other signal takes its
-place. A pass that is said twice must satisfy rule 5 in each of its blocks; their sections count together. `CHECKPOINT`
-has the lowest level and decides nothing beside another signal.
+place. A pass that is said twice must satisfy rule 5 in each of its blocks; their sections count together.
+`CHECKPOINT` has the lowest level and decides nothing beside another signal.
 
 ### 4. Words of other roles
 
-A signal that the role may not say is ignored beside a legal one. After a verdict that would count, or without any other
-signal, it makes the message `WrongRole`.
+A signal that the role may not say is ignored beside a legal one. After a verdict that would count, or without any
+other signal, it makes the message `WrongRole`.
 
 ### 5. The body
 
 Under the signal line come labelled sections, lists, tables and fences. Prose before the first section is `Malformed`,
 with or without blank lines between: the sentence could take the signal back.
 
-A section is its label's line or its first paragraph, with the lists, tables, fences and indented lines that follow. Only
-the labels of that signal's form open a section. A label may be bold or a heading, in any case, indented by up to three
-blanks, with a remark in parentheses; except in a signal that must stand alone it may also be a list item
-(`- Blocker: …`). A later paragraph is a closing remark.
+A section is its label's line or its first paragraph, with the lists, tables, fences and indented lines that follow.
+Only the labels of that signal's form open a section. A label may be bold or a heading, in any case, indented by up to
+three blanks, with a remark in parentheses; except in a signal that must stand alone it may also be a list item (`-
+Blocker: …`). A later paragraph is a closing remark.
 
-Closing remarks are allowed, except after a signal that must stand alone: the verdicts, and `REMEDIATION_COMPLETE`. Such a
-signal is `Malformed` when
+Closing remarks are allowed, except after a signal that must stand alone: the verdicts, and `REMEDIATION_COMPLETE`.
+Such a signal is `Malformed` when
 
 - anything under it is not of its form, which includes the fixed closing sentence;
 - anywhere in the message a live line starts at column 0 with a signal's name but is not a legal signal;
@@ -99,9 +101,9 @@ signal is `Malformed` when
 ### 6. Required sections
 
 A section that still holds a `[placeholder]` of the form, or an empty word such as `none`, counts as absent. An absent
-required section makes the signal `Malformed`; each signal below names its required sections. The verification results of
-a signal that must stand alone need at least one item with its result. Signals that require nothing are accepted bare,
-with a note.
+required section makes the signal `Malformed`; each signal below names its required sections. The verification results
+of a signal that must stand alone need at least one item with its result. Signals that require nothing are accepted
+bare, with a note.
 
 ### 7. Reasons
 
@@ -109,15 +111,15 @@ See [refusals](#refusals).
 
 ### 8. Characters
 
-A byte order mark at the start of the message is dropped. Only LF and CRLF end a line. Only blank and tab are blanks: a
-no-break space, a zero-width character, a look-alike letter or a terminal colour code in a signal line makes it
+A byte order mark at the start of the message is dropped. Only LF and CRLF end a line. Only blank and tab are blanks:
+a no-break space, a zero-width character, a look-alike letter or a terminal colour code in a signal line makes it
 `Malformed`.
 
 ### 9. Whose message
 
-Only the agent's own last message counts, and only if its turn ended by itself. Tool results, the prompt, thinking, and
-the words of sub-agents are not the agent's. A session that was cut off (turn limit, budget, kill, error) has no last
-message: `Missing`. Text that arrives after the coordinator has stopped the session does not count.
+Only the agent's own last message counts, and only if its turn ended by itself. Tool results, the prompt, thinking,
+and the words of sub-agents are not the agent's. A session that was cut off (turn limit, budget, kill, error) has no
+last message: `Missing`. Text that arrives after the coordinator has stopped the session does not count.
 
 | stream | the last message is | there is none when |
 |---|---|---|
@@ -127,9 +129,9 @@ message: `Missing`. Text that arrives after the coordinator has stopped the sess
 ### 10. Subjects
 
 The id on the line must be the dispatched task, else `WrongTask`. If the line has no subject and the body has `Task:`,
-that must name it: the id alone, or followed by a title (`t1 (login)`). `Agent:` is only informative. An expert's answer
-names its request. `FILE CONFLICT` takes the rest of the line as a path relative to the workspace; one that leads out of
-it is `Malformed`.
+that must name it: the id alone, or followed by a title (`t1 (login)`). `Agent:` is only informative. An expert's
+answer names its request. `FILE CONFLICT` takes the rest of the line as a path relative to the workspace; one that
+leads out of it is `Malformed`.
 
 ### 11. Roles
 
@@ -137,9 +139,9 @@ Each of [the signals](#the-signals) names the roles that may say it.
 
 ### 12. Strict signals
 
-With strict signals, the block of the signal that counts must carry the dispatch's nonce: as a line `Dispatch: NONCE` in
-the body, or at the end of the signal line as `NONCE`, `[NONCE]` or `[dispatch NONCE]`. Without it the answer is `Stale`;
-another nonce is always `Stale`. `FILE CONFLICT` carries it in the body only.
+With strict signals, the block of the signal that counts must carry the dispatch's nonce: as a line `Dispatch: NONCE`
+in the body, or at the end of the signal line as `NONCE`, `[NONCE]` or `[dispatch NONCE]`. Without it the answer is
+`Stale`; another nonce is always `Stale`. `FILE CONFLICT` carries it in the body only.
 
 ## Refusals
 
@@ -155,9 +157,9 @@ If several reasons apply, the first of this list is given.
 | `Unknown` | no known name anywhere, but a live line at column 0 of one upper-case name with an underscore, bare or with a colon; or a live `SAGE_SIGNAL:` line |
 | `Missing` | everything else |
 
-A line *starts with a known name* also after markup, bullets, quote, diff or comment marks, table bars, signs or blanks,
-and when it only looks like the name: in another case, with hyphens or blanks for underscores, with letters of other
-scripts or invisible characters in it. Such a line in inert text is `Malformed` too: the agent meant it.
+A line *starts with a known name* also after markup, bullets, quote, diff or comment marks, table bars, signs or
+blanks, and when it only looks like the name: in another case, with hyphens or blanks for underscores, with letters of
+other scripts or invisible characters in it. Such a line in inert text is `Malformed` too: the agent meant it.
 
 Three refusals in a row end the attempt; a good signal starts the count again.
 """
@@ -199,8 +201,8 @@ def _sentences() -> str:
 
 
 _SENTENCES: Final = """\
-The agent gets the sentence of a refusal as it stands. These examples are for the developer of the task `t1`; the first
-has strict signals with the nonce `n1`.
+The agent gets the sentence of a refusal as it stands. These examples are for the developer of the task `t1`; the
+first has strict signals with the nonce `n1`.
 """
 
 
