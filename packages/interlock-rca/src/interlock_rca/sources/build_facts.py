@@ -1,7 +1,7 @@
-"""What properties and attributes say about a build: commit, branch, version, where it ran.
+"""Read properties and attributes about a build: commit, branch, version, where it ran.
 
-The table has the names under which the usual tools write them. What looks like a secret, by its
-name, is never taken over: reports hold whole environments.
+A table maps the names that common tools use. Values whose name suggests a secret are never taken
+over, because reports hold whole environments.
 """
 
 import re
@@ -50,7 +50,8 @@ _MOST: Final = 200
 
 
 def filter_facts(properties: Mapping[str, str]) -> dict[str, str]:
-    """The properties that may be shown: none that is secret by its name, none that is very long."""
+    """Return the properties that may be shown: none with a secret's name, none that is very
+    long."""
     fit = (
         (name[:_LONGEST], value)
         for name, value in properties.items()
@@ -60,7 +61,7 @@ def filter_facts(properties: Mapping[str, str]) -> dict[str, str]:
 
 
 def add_build_facts(launch: Launch, properties: Mapping[str, str]) -> Launch:
-    """The launch with what the properties add; its own values stay."""
+    """Return the launch with gaps filled from the properties."""
     facts: dict[str, str] = {}
     for name, value in filter_facts(properties).items():
         facts.setdefault(_normalize_name(name), value.strip())

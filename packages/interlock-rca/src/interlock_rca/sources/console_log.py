@@ -1,4 +1,4 @@
-"""A console log beside or instead of a report: what broke its run, and what it says of each test.
+"""Read a console log beside or instead of a report.
 
 Finds the log that belongs to a report, the lines of a shared log that are about one test, and the
 error of a run that broke before any test could fail.
@@ -19,7 +19,7 @@ from interlock_rca.sources.entry import SourceEntry
 
 _LINE = 500
 KEPT_LINES = 200
-"""Lines from the log's end that are kept, and as many from the first complaint on."""
+"""The lines kept from the log's end, and from the first complaint on."""
 _TYPED = re.compile(
     r"(?:E +)?(?P<type>(?:[A-Za-z_]\w*[.:]{1,2})*[A-Z]\w*(?:Error|Exception))(?:: (?P<reason>.+)|$)"
 )
@@ -38,11 +38,11 @@ _ENDED = re.compile(
     r"(?P<reason>BUILD FAIL\w+|make: \*\*\* .+|.*Process completed with exit code [1-9]\d*.*"
     r"|ERROR: Job failed.*|Killed|Segmentation fault.*|.*[Tt]he operation was canceled.*)"
 )
-"""That it broke, without why; counts only where nothing says why."""
+"""Says that the run broke, but not why; counts only where nothing says why."""
 
 
 class RunBreak(msgspec.Struct, frozen=True):
-    """Why a run broke, as its log says it, and the lines around it."""
+    """The reason why a run broke, and the lines around it."""
 
     type: str
     message: str
@@ -50,7 +50,7 @@ class RunBreak(msgspec.Struct, frozen=True):
 
 
 def find_break(lines: Iterable[str]) -> RunBreak | None:
-    """What broke the run; None if the log complains of nothing."""
+    """Return why the run broke; None if the log complains of nothing."""
     reader = _BreakReader()
     for line in lines:
         reader.add_line(strip_console(line[: 8 * _LINE])[:_LINE])
@@ -99,7 +99,7 @@ class _BreakReader:
 
 
 MAX_LOG_PART: Final = 64 * 1024
-"""Characters of a log that one failure gets."""
+"""The most characters of a log that one failure gets."""
 _END: Final = 16 * 1024 * 1024
 _LONGEST_LINE: Final = 4_000
 _BEFORE, _AFTER = 20, 60
@@ -114,7 +114,7 @@ def is_log_name(name: str) -> bool:
 
 
 def find_log_beside(report: SourceEntry) -> SourceEntry | None:
-    """The log of the same stem or, in the same folder, of a usual name; None if there is none."""
+    """Return the log with the same stem or, in the same folder, a usual name; else None."""
     around = {name.lower(): entry for name, entry in report.neighbours().items()}
     stem = report.stem.lower()
     short = stem.removeprefix("test-")
@@ -124,7 +124,7 @@ def find_log_beside(report: SourceEntry) -> SourceEntry | None:
 
 
 class LogParts:
-    """One log, and the parts of it that are about tests."""
+    """One log, divided into the parts about each test."""
 
     def __init__(self, stream: BinaryIO, failures: Sequence[Failure]) -> None:
         self._lines, self._is_end = _read_last_lines(stream)
@@ -134,8 +134,8 @@ class LogParts:
         self._tail: tuple[str, bool] | None = None
 
     def get_part(self, failure: Failure) -> tuple[str, bool]:
-        """What the log says about the test, or else its end, without what it says about others;
-        and whether that is not all of it. Another test's error must not become this one's."""
+        """Return the log's lines about a test, else its end without the lines about others, and
+        True if that is not all of it. Another test's error must not become this one's."""
         own = self._parts.get(_make_test_key(failure))
         if own is None:
             return self._get_end()
@@ -151,7 +151,7 @@ class LogParts:
 
 
 def _read_last_lines(stream: BinaryIO) -> tuple[list[str], bool]:
-    """The lines of the log's end, and whether there is more before it."""
+    """Return the log's last lines, and True if there are more before them."""
     kept: deque[bytes] = deque()
     size, is_end = 0, False
     while part := stream.read(1 << 20):
@@ -165,13 +165,13 @@ def _read_last_lines(stream: BinaryIO) -> tuple[list[str], bool]:
 
 
 def _make_test_key(failure: Failure) -> str:
-    """The test's name without its parameters."""
+    """Return the test's name without its parameters."""
     return re.split(r"[\[({]", failure.test_name, maxsplit=1)[0].strip() or failure.class_name
 
 
 def _find_mentions(lines: Sequence[str], names: Iterable[str]) -> list[frozenset[str]]:
-    """Of each line, the names it holds. Tools join the parts of a longer name as they like, so of
-    those only the words count."""
+    """Return the names in each line. Tools join the parts of a longer name in many ways, so only
+    its words count."""
     known = {name for name in names if name}
     words = {name for name in known if _WORD.fullmatch(name)}
     phrases = [(name, _normalize_text(name)) for name in sorted(known - words)[:_MOST_SEARCHES]]
@@ -187,8 +187,8 @@ def _normalize_text(text: str) -> str:
 
 
 def _assign_lines(mentions: Sequence[frozenset[str]]) -> tuple[dict[str, list[int]], list[int]]:
-    """The lines of each name, and those of none. A line belongs to the names mentioned
-    last, if that is not long ago or they are mentioned again; else to those mentioned next."""
+    """Return the lines of each name, and the lines of none. A line belongs to the names mentioned
+    last, if that was recent or they recur; else to those mentioned next."""
     last = {name: at for at, names in enumerate(mentions) for name in names}
     owners: list[frozenset[str]] = []
     current, until = frozenset[str](), 0

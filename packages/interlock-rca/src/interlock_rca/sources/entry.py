@@ -1,8 +1,8 @@
 """One readable content of a folder or a zip: its name, its neighbours, its bytes.
 
-What a content is shows in its first bytes, never in its name alone. A zip of CI artifacts is read
-in place: nothing is unpacked to the disk, bombs stop at bounds, and a member's name is a label and
-never a path.
+The first bytes decide what a content is, never the name alone. A zip of CI artifacts is read in
+place: nothing is unpacked to disk, bombs stop at bounds, and a member's name is a label and never a
+path.
 """
 
 import hashlib
@@ -24,12 +24,12 @@ _JUNIT: Final = re.compile(rb"<(?:[\w.-]+:)?(?:testsuites?|testcase)[\s/>]")
 _LATE_JUNIT: Final = re.compile(
     rb"^<\?xml\b[^>]{0,500}>\s*<(?:testsuites?|testcase)[\s/>]", re.MULTILINE
 )
-"""A report with something printed in front of it."""
+"""A report with other output in front of it."""
 _PACKED: Final = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ\0", b"7z\xbc\xaf", b"\x28\xb5\x2f\xfd")
 _ODD: Final = bytes(character for character in range(32) if character not in b"\a\b\t\n\v\f\r\x1b")
-"""Signs of no text and no terminal."""
+"""Bytes found neither in text nor in terminal output."""
 _FAILURE: Final = re.compile(rb'\{[^\n]*"(?:test_name|class_name|stack)"\s*:')
-"""A failure's keys in the first line."""
+"""Keys of a failure in the first line."""
 
 
 class SourceEntry(NamedTuple):
@@ -41,7 +41,7 @@ class SourceEntry(NamedTuple):
     open: Callable[[], BinaryIO]
     neighbours: Callable[[], Mapping[str, "SourceEntry"]]
     is_given: bool = True
-    """Whether the user named it; else it was found in a folder or an archive."""
+    """True if the user named it, False if it was found in a folder or an archive."""
 
     @property
     def stem(self) -> str:
@@ -53,7 +53,7 @@ class SourceEntry(NamedTuple):
 
 
 def detect_content_kind(head: bytes) -> ContentKind:
-    """What a content is, by its first bytes."""
+    """Return the kind of a content by its first bytes."""
     if head.startswith((b"PK\x03\x04", b"PK\x05\x06")):
         return "zip"
     if head.startswith(_PACKED):
@@ -114,7 +114,7 @@ class HashingStream(RawIOBase):
         return len(part)
 
     def finish_digest(self) -> str:
-        """Of all bytes, those not yet read too."""
+        """Return the digest of all bytes, including unread ones."""
         while self.read(1 << 20):
             pass
         return self._hash.hexdigest()
@@ -122,14 +122,14 @@ class HashingStream(RawIOBase):
 
 MAX_MEMBERS: Final = 20_000
 MAX_UNPACKED: Final = 2 * 1024**3
-"""Of one archive, unpacked."""
+"""The most unpacked bytes of one archive."""
 _ENDINGS: Final = (".xml", ".log", ".txt", ".out", ".zip")
 _SUSPICIOUS: Final = 64 * 1024**2
 _MOST_RATIO: Final = 200
 
 
 class _ZipMember(RawIOBase):
-    """One member's bytes; raises when it unpacks to more than it may."""
+    """The bytes of one member; reading raises when it unpacks to more than allowed."""
 
     def __init__(self, archive: zipfile.ZipFile, info: zipfile.ZipInfo, label: str) -> None:
         self._archive = archive
@@ -166,7 +166,7 @@ class _ZipMember(RawIOBase):
 
 
 def list_members(path: Path, label: str) -> tuple[list[SourceEntry], list[str]]:
-    """What lies in the archive, by name, and notes on what is left out."""
+    """Return the contents of the archive by name, and notes on what is left out."""
     try:
         with zipfile.ZipFile(path) as archive:
             infos = archive.infolist()

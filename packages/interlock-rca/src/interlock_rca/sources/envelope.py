@@ -1,7 +1,7 @@
-"""Failures in JSON: the envelope (one launch with its failed items) and JSON lines.
+"""Read failures in JSON: the envelope (one launch with its failed items) and JSON lines.
 
-Read without trust: parts may be missing or null. Also gives failures their ids: unique in their
-launch, readable, fit to be a file's name, and the same for the same report.
+Nothing is trusted: parts may be missing or null. Also gives failures their ids: unique in their
+launch, readable, fit for a file name, and the same for the same report.
 """
 
 import hashlib
@@ -24,7 +24,7 @@ _MOST_NOTES: Final = 5
 
 
 def read_failures(lines: Iterable[str], name: str) -> tuple[list[Failure], list[str]]:
-    """The failures in the lines, and notes on lines that hold none."""
+    """Return the failures in the lines, and notes on lines without one."""
     found: list[Failure] = []
     bad: list[str] = []
     for number, line in enumerate(lines, 1):
@@ -63,21 +63,21 @@ def _encode_value(value: Any) -> str:
 
 
 _LONGEST: Final = 80
-"""Long enough to be read, short enough for a file's name; `#12` may follow."""
+"""Short enough for a file name with `#12` appended."""
 _FIT: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._#-]{0,119}")
 _UNFIT: Final = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 class FailureNamer:
-    """Gives each failure an id that no other failure of the launch has."""
+    """Gives each failure an id that is unique in its launch."""
 
     def __init__(self) -> None:
         self._given: dict[str, int] = {}
         self._jobs: dict[str, str] = {}
 
     def assign_id(self, failure: Failure) -> Failure:
-        """The same failure with its id: `class.test`, with its job in front where that is needed
-        to distinguish it from another, and `#2` where nothing else does."""
+        """Return the failure with its id: `class.test`, with its job in front or `#2` behind where
+        needed."""
         base = _make_slug(_format_full_name(failure))
         if self._jobs.setdefault(base, failure.job) != failure.job:
             base = _make_slug(f"{failure.job}.{_format_full_name(failure)}")
@@ -90,7 +90,7 @@ class FailureNamer:
         return msgspec.structs.replace(failure, id=found)
 
     def keep_id(self, failure: Failure) -> Failure:
-        """The same failure under the id it brings, if that is fit and free."""
+        """Return the failure under its own id if that is valid and free."""
         if not _FIT.fullmatch(failure.id) or failure.id in self._given:
             return self.assign_id(failure)
         self._given[failure.id] = 1
@@ -105,7 +105,7 @@ def _format_full_name(failure: Failure) -> str:
 
 
 def _make_slug(name: str) -> str:
-    """Fit for an id; where characters were lost, a hash of the full name follows."""
+    """Return text fit for an id; lost characters are replaced by a hash of the full name."""
     slug = _UNFIT.sub("-", name).strip("-.")
     lost = len(slug) > _LONGEST or any(ord(character) > 127 for character in name) or not slug
     if not lost:
@@ -120,7 +120,7 @@ def is_envelope(document: Any) -> bool:
 
 
 def read_envelope(raw: bytes, name: str) -> tuple[Launch, list[Failure], list[str]]:
-    """The launch, its failures and notes; SourceError for what is no envelope."""
+    """Return the launch, its failures and notes. Raise SourceError for anything but an envelope."""
     document = read_object(raw)
     if isinstance(document, Problem):
         raise SourceError(f"{name} is not an envelope: {document.sentence}.")

@@ -1,7 +1,7 @@
-"""Files that form one launch: put together, with what is repeated counted once.
+"""Join files into one launch, counting repeated results once.
 
 Handles repeated reports and tests, logs beside reports, logs without reports, jobs that failed
-although no test did, and launches that nobody named.
+although no test did, and unnamed launches.
 """
 
 import hashlib
@@ -43,16 +43,16 @@ _Same = tuple[str, ...]
 
 
 class LaunchBuilder:
-    """Takes contents one by one; `build` makes the launch of them."""
+    """Takes contents one by one; `build` returns their launch."""
 
     def __init__(self, name: str, job_exit: int | None = None) -> None:
         self.lost: list[str] = []
-        """What could not be read, or was not understood: failures may have been in there."""
+        """Contents that could not be read or understood: they may have held failures."""
         self.undecided: list[str] = []
         """Logs without a failed test that do not say how their job ended."""
         self._name = name
         self._job_exit = job_exit
-        """How the job ended, if the user says so."""
+        """The job's exit code, if the user gives it."""
         self._has_succeeded = job_exit == 0
         self._title = ""
         self._failures: list[Failure] = []
@@ -65,7 +65,7 @@ class LaunchBuilder:
         self._logs_beside: list[SourceEntry] = []
         self._reports = 0
         self._beside: dict[str, int] = {}
-        """Of each log that lay beside a report, how many failures it is the log of."""
+        """For each log beside a report, the number of its failures."""
         self._ids = FailureNamer()
         self._known: set[_Same] = set()
 
@@ -96,7 +96,8 @@ class LaunchBuilder:
         self._add_jobs((_subtract_repeats(job, report) for job in report.jobs), repeated)
 
     def add_log(self, entry: SourceEntry) -> None:
-        """Read only if there are no reports: beside one, a log is a help and not a source."""
+        """Keep a log. It is read only if there are no reports: beside one, it is a help and not a
+        source."""
         self._logs.append(entry)
 
     def add_failures(self, entry: SourceEntry, failures: Iterable[Failure]) -> None:
@@ -109,7 +110,7 @@ class LaunchBuilder:
         self._add_jobs([Job(name=entry.stem, status="FAILED", tally=tally)])
 
     def build(self) -> tuple[Launch, list[Failure], list[str]] | None:
-        """The launch, its failures and notes; None if nothing was there to read."""
+        """Return the launch, its failures and notes; None if there was nothing to read."""
         self._use_logs()
         if self._job_exit and not self._failures:
             self._add_unexplained_exit(self._job_exit)
@@ -162,7 +163,7 @@ class LaunchBuilder:
         return add_build_facts(launch, self._properties)
 
     def _choose_name(self) -> str:
-        """The file's name if there is one file, else the name of the folder."""
+        """Return the name of the only file, else that of the folder."""
         if len(self._places) == 1:
             return self._places[0].stem
         folders = {entry.folder.partition("!")[0] for entry in self._places}
@@ -177,7 +178,7 @@ class LaunchBuilder:
         return True
 
     def _add_fresh(self, failures: Iterable[Failure]) -> Counter[str]:
-        """Keep the failures that no earlier file has; the counts of the others, by job."""
+        """Keep failures that are new; return the number of repeated ones by job."""
         fresh: list[_Same] = []
         repeated: Counter[str] = Counter()
         for failure in failures:
@@ -205,7 +206,7 @@ class LaunchBuilder:
             self._jobs[job.name] = msgspec.structs.replace(old or job, tally=tally, status=status)
 
     def _add_log_beside(self, entry: SourceEntry, failures: list[Failure]) -> list[Failure]:
-        """The failures; those without a log get their part of the one that lies beside."""
+        """Return the failures; those without a log get their part of the log beside the report."""
         if all(failure.log for failure in failures):
             return failures
         log = find_log_beside(entry)
@@ -245,7 +246,7 @@ class LaunchBuilder:
         self._add_jobs([Job(name=entry.stem, status=status, tally=found.tally)])
 
     def _note_counts(self, entry: SourceEntry, found: TestLog, named: int) -> None:
-        """Why there are fewer failures than the log counts."""
+        """Note why there are fewer failures than the log counts."""
         failed = plural(found.tally.failed, "failed test")
         if found.tally.failed > named + found.parents:
             one_by_one = f"names {named + found.parents} of them"
@@ -258,7 +259,8 @@ class LaunchBuilder:
     def _explain_log(
         self, entry: SourceEntry, tally: TestCounts, verdict: JobVerdict
     ) -> list[Failure]:
-        """What failed where the log names no failed test: the run itself, or a step beside it."""
+        """Return failures for a log that names no failed test: the run itself, or a step beside
+        it."""
         if self._job_exit == 0 or verdict.status == SUCCEEDED:
             self._note_success(entry, verdict)
             return self._find_broken_run(entry, tally, verdict) if tally.failed else []
@@ -271,7 +273,8 @@ class LaunchBuilder:
         return []
 
     def _judge_logs(self) -> None:
-        """Green reports prove that the tests passed. What else the job did is in its log."""
+        """Judge the logs of green reports: the reports prove only the tests, the log tells the
+        rest."""
         logs = {entry.label: entry for entry in (*self._logs, *self._logs_beside)}
         for entry in logs.values() if self._job_exit != 0 else ():
             if entry.detect_kind() != "log":
@@ -298,7 +301,7 @@ class LaunchBuilder:
             )
 
     def _build_job_failure(self, entry: SourceEntry, verdict: JobVerdict, counted: str) -> Failure:
-        """A failed step beside the tests: compiling, linting, deploying, …"""
+        """Return a failed step beside the tests as a failure: compiling, linting, deploying, …"""
         cause = cast("Statement", verdict.cause)
         with entry.open() as opened:
             lines = select_evidence(opened, verdict)
@@ -326,12 +329,12 @@ class LaunchBuilder:
     def _find_broken_run(
         self, entry: SourceEntry, tally: TestCounts, verdict: JobVerdict
     ) -> list[Failure]:
-        """The run itself as one failure, where its log names no test but says that it broke."""
+        """Return the run itself as a failure, if its log names no test but says that it broke."""
         counted = (
             f"{tally.failed} tests failed, but none by name" if tally.failed else "no test ran"
         )
         cause = verdict.cause
-        # What a long log complained of earlier did not end the job.
+        # Early complaints in a long log did not end the job.
         start = max(0, cause.line - KEPT_LINES) if cause else 0
         with entry.open() as opened:
             found = find_break(read_lines(opened, start=start))
@@ -374,7 +377,8 @@ def _format_not_understood(logs: list[SourceEntry]) -> str:
 
 
 def _merge_attempts(failures: Iterable[Failure], report: JUnitReport) -> list[Failure]:
-    """Several results of one test are one failure with attempts; one that passed is flaky."""
+    """Merge several results of one test into one failure with attempts; it is flaky if one
+    passed."""
     again = {later for ids in report.attempts.values() for later in ids}
     merged = []
     for failure in failures:
@@ -390,7 +394,7 @@ def _merge_attempts(failures: Iterable[Failure], report: JUnitReport) -> list[Fa
 
 
 def _subtract_repeats(job: Job, report: JUnitReport) -> Job:
-    """Each test counts once, however often it ran."""
+    """Return the job's counts with each test once, however often it ran."""
     more = report.repeats.get(job.name, TestCounts())
     tests, failed = job.tally.tests - more.tests, job.tally.failed - more.failed
     tally = msgspec.structs.replace(job.tally, tests=tests, failed=failed)

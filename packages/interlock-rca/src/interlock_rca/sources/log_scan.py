@@ -1,7 +1,7 @@
-"""A console log read once: what it says about its tests, and how its job ended.
+"""Read a console log once for its tests and the end of its job.
 
-A log says the same over and over: lines that differ in their digits only, and mean nothing to
-either reader, are passed over as soon as nobody is listening.
+Logs repeat themselves: lines that differ only in digits, and mean nothing to either reader, are
+skipped while no reader needs them.
 """
 
 from typing import BinaryIO
@@ -14,7 +14,7 @@ from interlock_rca.sources.job_log import JobReader, JobVerdict
 
 
 class LogScan(msgspec.Struct, frozen=True):
-    """All that a console log says."""
+    """Everything that a console log says."""
 
     tests: TestLog
     verdict: JobVerdict

@@ -1,7 +1,7 @@
-"""Everything a user names becomes launches with failures: reports, folders, zips, logs, servers.
+"""Read everything that a user names into launches: reports, folders, zips, logs, servers.
 
 Finds the files that a word means (a path, a folder, a glob, a zip), chooses the reader by content,
-and puts files without a launch of their own into one. What cannot be read is noted and skipped; it
+and joins files without a launch of their own into one. Unreadable files are noted and skipped; it
 is an error only when nothing is left.
 """
 
@@ -36,7 +36,8 @@ _PASSED_OVER: Final = ("node_modules", "__pycache__", "__MACOSX")
 
 
 def find_entries(word: str) -> tuple[list[SourceEntry], list[str]]:
-    """What the word names, in a stable order, and notes. SourceError if it names nothing."""
+    """Return the contents that the word names, in a stable order, and notes. Raise SourceError if
+    there are none."""
     search = _EntrySearch()
     if os.path.isdir(word):  # noqa: PTH112  never raises, however odd the word
         return search.find_in_folder(Path(word))
@@ -46,7 +47,7 @@ def find_entries(word: str) -> tuple[list[SourceEntry], list[str]]:
 
 
 class _EntrySearch:
-    """One search; each folder is asked for its logs once."""
+    """One search, which lists each folder's logs once."""
 
     def __init__(self) -> None:
         self._logs: dict[Path, Mapping[str, SourceEntry]] = {}
@@ -120,7 +121,7 @@ class _EntrySearch:
 
 
 def _find_reports(path: Path) -> tuple[list[SourceEntry], list[str]]:
-    """A zip that nobody named counts if it holds reports: traces and packages are zips, too."""
+    """Return the reports of a zip that nobody named: traces and packages are zips too."""
     try:
         entries, notes = entry.list_members(path, str(path))
     except SourceError as error:
@@ -130,7 +131,7 @@ def _find_reports(path: Path) -> tuple[list[SourceEntry], list[str]]:
 
 
 def _drop_duplicates(paths: list[str]) -> list[str]:
-    """Links that lead to each other make many names for one thing: the shortest is kept."""
+    """Drop duplicate names made by links; keep the shortest."""
     by_length = sorted(paths, key=lambda path: (-len(path), path))
     return sorted({os.path.realpath(path): path for path in by_length}.values())
 
@@ -155,7 +156,7 @@ def _open_file(path: Path) -> BinaryIO:
 
 
 class SourceLaunch(msgspec.Struct, frozen=True):
-    """One launch with its failures, and what there is to say about the reading."""
+    """One launch with its failures, and notes about the reading."""
 
     launch: Launch
     failures: list[Failure]
@@ -171,9 +172,9 @@ def read_sources(
     key_file: Path | None = None,
     portal: Callable[[PortalAddress], ReportPortal] = ReportPortal,
 ) -> list[SourceLaunch]:
-    """The launches that the words name. Files without a launch of their own are one launch, which
-    is called `name`; `job_exit` says how their job ended. SourceError if there is nothing to read,
-    or if nothing failed as far as was read and the rest cannot be told."""
+    """Return the launches that the words name. Files without a launch of their own form one launch
+    called `name`; `job_exit` is its job's exit code. Raise SourceError if there is nothing to read,
+    or if nothing failed but parts were unreadable."""
     reading = _SourceReader(name, job_exit)
     for word in words:
         place = parse_launch_word(word)
@@ -193,7 +194,7 @@ class _SourceReader:
         self._builder = LaunchBuilder(name, job_exit)
         self._notes: list[str] = []
         self._passed_over: list[str] = []
-        """What the search itself left out: members of archives, files beyond the bound."""
+        """The contents that the search left out: members of archives, files beyond the bound."""
         self._problems: list[str] = []
         self._seen: set[str] = set()
 
@@ -232,7 +233,7 @@ class _SourceReader:
         ]
 
     def _check_complete(self, lost: list[str]) -> None:
-        """That nothing failed is only said where everything was read."""
+        """Raise SourceError unless everything was read: only then can nothing have failed."""
         if any(intake.failures for intake in self._launches):
             return
         if not self._launches:
@@ -256,7 +257,7 @@ class _SourceReader:
                 )
 
     def _read_entry(self, source: SourceEntry) -> bool:
-        """Whether it was something of ours."""
+        """Read a content; return False if it is none of ours."""
         kind = source.detect_kind()
         if kind == "junit":
             self._builder.add_report(source)

@@ -1,8 +1,8 @@
-"""Broken XML made readable: clean UTF-8 for the parser, and results salvaged where it gives up.
+"""Repair broken XML: clean UTF-8 for the parser, and salvage results where it gives up.
 
 Handles byte order marks, wrongly declared encodings and characters that XML forbids; a terminal's
-escape character travels as a private one and is put back at the end. Salvaging looks at a bounded
-number of tags, so that hostile text costs no more than honest text.
+escape character travels as a private one and is restored at the end. Salvaging looks at a bounded
+number of tags, so hostile text costs no more than honest text.
 """
 
 import codecs
@@ -25,23 +25,23 @@ _DECLARATION: Final = re.compile(rb"<\?xml\b[^>]{0,500}\?>")
 _ENCODING: Final = re.compile(rb"encoding\s*=\s*[\"']([A-Za-z0-9._-]{1,40})[\"']")
 _AS_UTF8: Final = ("utf-8", "utf8", "us-ascii", "ascii")
 _KNOWN: Final = re.compile(r"iso-|latin|windows-|cp|koi8|gb|big5|shift|sjis|euc|mac|tis")
-"""Encodings in which ASCII is ASCII: a file we could read the declaration of is in one of them."""
+"""Encodings that extend ASCII: a file with a readable declaration is in one of them."""
 _REFERENCE: Final = re.compile(rb"&#(?:[xX]([0-9a-fA-F]{1,8})|([0-9]{1,9}));")
 _STRAY: Final = re.compile("[\udc80-\udcff]")
 _FORBIDDEN: Final = bytes(set(range(32)) - {9, 10, 13, 27})
 _NONCHARACTERS: Final = (b"\xef\xbf\xbe", b"\xef\xbf\xbf")
 _STAND_IN: Final = "\ue01b"
-"""Stands for the escape character inside the parser: a private character nobody writes."""
+"""The private character that stands for the escape character inside the parser."""
 _STAND_IN_BYTES: Final = _STAND_IN.encode()
 
 
 def restore_escapes(text: str) -> str:
-    """The text with its escape characters back."""
+    """Restore the escape characters of a text."""
     return text.replace(_STAND_IN, "\x1b") if _STAND_IN in text else text
 
 
 class XmlText:
-    """The chunks of one file, clean. `notes` says what was wrong with its encoding."""
+    """The cleaned chunks of one file. `notes` lists problems with its encoding."""
 
     def __init__(self, stream: BinaryIO, name: str) -> None:
         self.notes: list[str] = []
@@ -104,7 +104,7 @@ def _encoding_exists(encoding: str) -> bool:
 
 
 def _is_utf8(head: bytes) -> bool:
-    """Whether it can only be UTF-8: it has characters beyond ASCII, and they are right."""
+    """Return True if it can only be UTF-8: it has valid characters beyond ASCII."""
     try:
         return not codecs.getincrementaldecoder("utf-8")().decode(head).isascii()
     except UnicodeDecodeError:
@@ -116,14 +116,14 @@ def _decode_windows(stray: re.Match[str]) -> str:
 
 
 def _strip_declaration(text: bytes) -> bytes:
-    """From the first tag on: what is before it, and the declaration, say nothing any more."""
+    """Drop everything before the first tag, the declaration included."""
     at = text.find(b"<")
     text = text[at:] if at >= 0 else b""
     return _DECLARATION.sub(b"", text, count=1) if text.startswith(b"<?xml") else text
 
 
 def _split_reference(text: bytes) -> tuple[bytes, bytes]:
-    """A reference that may go on in the next chunk is kept for then."""
+    """Split off a reference that may continue in the next chunk."""
     at = text.rfind(b"&", max(0, len(text) - 16))
     if at < 0 or b";" in text[at:]:
         return text, b""
@@ -155,11 +155,11 @@ _OPEN_ATTRIBUTE: Final = re.compile(_NAME + r"""["']([^"']*+)\Z""")
 _CLOSING: Final = re.compile(r"</(?:[\w.-]+:)?(?:failure|error|testcase)\b")
 _CDATA: Final = re.compile(r"<!\[CDATA\[(.*?)(?:\]\]>|\Z)", re.DOTALL)
 NEXT_TAG: Final = re.compile(rb"<(/?)(?:[\w.-]+:)?(testcase|testsuites?)(?=[\s/>])")
-"""Where a reader that lost its way can go on."""
+"""A tag from which a lost reader can continue."""
 
 
 class SalvagedResult(NamedTuple):
-    """A tag that says how a test went: failure, error or skipped."""
+    """A tag that gives a test's result: failure, error or skipped."""
 
     kind: str
     attributes: Mapping[str, str]
@@ -167,13 +167,13 @@ class SalvagedResult(NamedTuple):
 
 
 def salvage_case_attributes(raw: bytes) -> dict[str, str] | None:
-    """The attributes of the first `testcase` tag in the text, or None if there is none."""
+    """Return the attributes of the first `testcase` tag in the text, or None."""
     tag = _CASE.search(raw)
     return None if tag is None else _read_tag(raw, tag.end())[0]
 
 
 def salvage_results(raw: bytes) -> list[SalvagedResult]:
-    """The results that stand in the text, in their order."""
+    """Return the results in the text, in order."""
     found: list[SalvagedResult] = []
     tag = _TAG.search(raw)
     while tag and len(found) < _MOST_TAGS:
@@ -187,7 +187,7 @@ def salvage_results(raw: bytes) -> list[SalvagedResult]:
 
 
 def _read_tag(raw: bytes, at: int) -> tuple[dict[str, str], int]:
-    """The attributes of a tag, and where it ends; quotes may be missing, the end may be too."""
+    """Return a tag's attributes and its end; quotes and the end may be missing."""
     window = raw[at : at + _LONGEST_TAG]
     complete = _REST.match(window)
     end = complete.end() if complete else window.find(b">") + 1 or len(window)

@@ -1,7 +1,7 @@
-"""What kind of change a commit is: one that can alter behaviour, or a move, a reformat, words.
+"""Classify a commit: a change of behaviour, or only a move, a reformat, or words.
 
 Judges a diff by its text, hunk by hunk, without understanding the language: in doubt a change is
-behaviour. Pure. A refactoring that moves code between files is beyond it.
+behaviour. Pure. Code moved between files counts as behaviour.
 """
 
 import re
@@ -29,26 +29,26 @@ _PIECES = re.compile(r""""(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|`[^`]*`|\w+|\s+|.""
 
 
 class ChangeNature(msgspec.Struct, frozen=True):
-    """behaviour, moved, annotations, comments, whitespace, documents, merge, empty, or unknown; and
-    why."""
+    """The class of a change, and why: behaviour, moved, annotations, comments, whitespace,
+    documents, merge, empty, or unknown."""
 
     kind: str
     why: str
 
     @property
     def is_behavioural(self) -> bool:
-        """Whether it may alter what the program does. Unknown counts as yes."""
+        """Return True if it may alter the program's behaviour. Unknown counts as yes."""
         return self.kind in (BEHAVIOUR, UNKNOWN)
 
 
 class Hunk(msgspec.Struct, frozen=True):
-    """Lines of a file that were changed together; `first` and `last` as they are numbered after."""
+    """Lines of a file that changed together; `first` and `last` are new line numbers."""
 
     path: str
     first: int
     last: int
     inside: str
-    """What git says it is in, a function's heading mostly."""
+    """The surrounding context by git, mostly a function's heading."""
     removed: tuple[str, ...]
     added: tuple[str, ...]
 
@@ -58,7 +58,7 @@ class Hunk(msgspec.Struct, frozen=True):
 
 
 class ContentChange(msgspec.Struct, frozen=True):
-    """What a commit changed. `is_whole` says whether all its hunks are there."""
+    """The contents of a commit. `is_whole` is False if hunks are missing."""
 
     nature: ChangeNature
     hunks: tuple[Hunk, ...] = ()
@@ -66,7 +66,7 @@ class ContentChange(msgspec.Struct, frozen=True):
 
 
 def judge_by_files(commit: Commit) -> ChangeNature | None:
-    """The nature of a commit by its list of files alone, if that is enough."""
+    """Classify a commit by its list of files alone; return None if that is not enough."""
     if not commit.files:
         if commit.parents > 1:
             return ChangeNature("merge", "a merge without changes of its own")
@@ -83,14 +83,15 @@ def judge_by_files(commit: Commit) -> ChangeNature | None:
 
 
 def judge_merge(diff: str) -> ChangeNature:
-    """By the combined diff, which has hunks only where no side was just taken."""
+    """Classify a merge by its combined diff, which has hunks only where neither side was simply
+    taken."""
     if "\n@@@" in diff:
         return ChangeNature(BEHAVIOUR, "a merge that changed lines on its own")
     return ChangeNature("merge", "a merge without changes of its own")
 
 
 def judge_hunks(hunks: Iterable[Hunk]) -> ChangeNature:
-    """The nature of a commit by all of its hunks."""
+    """Classify a commit by all of its hunks."""
     kinds = set()
     for hunk in hunks:
         kind = hunk.nature
@@ -111,12 +112,12 @@ def judge_hunks(hunks: Iterable[Hunk]) -> ChangeNature:
 
 
 def count_changed_lines(hunks: Sequence[Hunk]) -> tuple[int, int]:
-    """How many lines are put in, and how many are taken away."""
+    """Return the numbers of added and removed lines."""
     return sum(len(hunk.added) for hunk in hunks), sum(len(hunk.removed) for hunk in hunks)
 
 
 def read_hunks(diff: str) -> Iterator[Hunk]:
-    """The hunks of a diff without context lines."""
+    """Yield the hunks of a diff without context lines."""
     path, heading, removed, added = "", "", list[str](), list[str]()
     left = 0  # lines of the hunk still to come: a line of content may look like a heading
     for line in diff.split("\n"):
@@ -147,7 +148,7 @@ def _make_hunk(path: str, heading: str, removed: list[str], added: list[str]) ->
 
 
 def _count_hunk_lines(heading: str) -> int:
-    """How many lines a hunk takes away and puts in, by its heading `@@ -a,b +c,d @@`."""
+    """Return the lines that a hunk removes and adds, by its heading `@@ -a,b +c,d @@`."""
     total = 0
     for word in heading.split(" ")[1:3]:
         _, comma, count = word.partition(",")
@@ -171,8 +172,7 @@ def _judge_hunk(path: str, removed: Sequence[str], added: Sequence[str]) -> str:
 
 
 def _judge_python(before: Sequence[str], after: Sequence[str]) -> str:
-    """Lines of Python that differ, but perhaps only in how they are wrapped and quoted, or in the
-    types they name."""
+    """Classify Python lines that may differ only in wrapping, quotes or type names."""
     if _moves_lines(before, after):
         return BEHAVIOUR
     if before and after and _list_tokens(before) == _list_tokens(after):
@@ -183,7 +183,7 @@ def _judge_python(before: Sequence[str], after: Sequence[str]) -> str:
 
 
 def _moves_lines(before: Sequence[str], after: Sequence[str]) -> bool:
-    """Whether a line is there as before, but further in or out: then it means something else."""
+    """Return True if a line changed only its indentation, which changes its meaning."""
     indents = {line.strip(): len(line) - len(line.lstrip()) for line in before}
     return any(
         len(line) - len(line.lstrip()) != indents[line.strip()]
@@ -193,15 +193,14 @@ def _moves_lines(before: Sequence[str], after: Sequence[str]) -> bool:
 
 
 def _list_tokens(lines: Sequence[str]) -> list[str]:
-    """The tokens of some lines, whatever the breaks between them, the kind of quotes, and a comma
-    before a bracket that closes."""
+    """Return the tokens of lines, ignoring line breaks, the kind of quotes, and trailing commas."""
     text = _LAST_COMMA.sub(r"\1", " ".join(line.strip() for line in lines))
     tokens = [token for token in _PIECES.findall(text) if not token.isspace()]
     return [f'"{token[1:-1]}"' if _PLAIN_TEXT.fullmatch(token) else token for token in tokens]
 
 
 def _strip_annotations(lines: Sequence[str]) -> list[str]:
-    """Without the types of parameters, results and variables, and without imports of types."""
+    """Remove types of parameters, results and variables, and imports of types."""
     text = _TYPING.sub("", "\n".join(lines))
     text = _RESULT.sub(":", text)
     if "def " in text:
@@ -225,7 +224,7 @@ _VARIABLE = re.compile(rf"^(\s*(?:self\.)?\w+):\s*(?:{_TYPE_NAME})\s*=", re.MULT
 
 
 def _extract_essence(lines: Sequence[str], path: str) -> list[str]:
-    """What counts in these lines: no comments, and no spaces where they mean nothing."""
+    """Return the meaningful text of lines: no comments, no meaningless spaces."""
     kept = [
         line.rstrip()
         for line in _strip_docstrings(lines, path)
@@ -238,7 +237,7 @@ def _extract_essence(lines: Sequence[str], path: str) -> list[str]:
 
 
 def _strip_docstrings(lines: Sequence[str], path: str) -> list[str]:
-    """Without texts of Python that stand for themselves: their quotes begin and end lines."""
+    """Remove standalone Python strings, whose quotes begin and end lines."""
     if not path.endswith(".py"):
         return [*lines]
     kept, held, quote = list[str](), list[str](), ""

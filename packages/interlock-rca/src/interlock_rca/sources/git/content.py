@@ -1,7 +1,7 @@
-"""The files of a revision and who wrote their lines, read from git's objects only.
+"""Read the files of a revision and the authors of lines from git's objects only.
 
-Everything is bounded, and a path may be hostile: nothing outside the repository is reached, links
-are not followed. Revisions are full hashes here.
+Everything is bounded, and a path may be hostile: nothing outside the repository is reached, and
+links are not followed. Revisions are full hashes here.
 """
 
 import re
@@ -24,11 +24,11 @@ _SEARCH_TIMEOUT = 10.0
 _LINK = b"160000"
 _FULL_HASH = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _WRITTEN = re.compile(r"^([0-9a-f]{40,64}) \d+ (\d+)", re.MULTILINE)
-"""The head of a blamed line: the commit, where the line stood then, and where it stands now."""
+"""The head of a blamed line: the commit, its old line number, and its new one."""
 
 
 class TreeEntry(msgspec.Struct, frozen=True):
-    """What stands under a path: blob, tree, or "" for nothing. A large blob has no content here."""
+    """The object at a path: blob, tree, or "" for nothing. A large blob has no content here."""
 
     kind: str = ""
     size: int = 0
@@ -50,7 +50,7 @@ class Listing(msgspec.Struct, frozen=True):
 
 
 class TextHit(msgspec.Struct, frozen=True):
-    """A line that holds a text that was searched for."""
+    """A line that contains a searched text."""
 
     path: str
     line: int
@@ -58,19 +58,19 @@ class TextHit(msgspec.Struct, frozen=True):
 
 
 class Blame(msgspec.Struct, frozen=True):
-    """Who last changed a line: the commit, and where the line stood then."""
+    """The last change of a line: the commit, and the line's number in it."""
 
     commit: str
     author: str = ""
     at: str = ""
-    """When it was committed: RFC 3339, UTC."""
+    """The commit time: RFC 3339, UTC."""
     subject: str = ""
     path: str = ""
     line: int = 0
 
 
 def normalize_path(path: str) -> str:
-    """The path as git writes it, or "" if it is none or leads out of the repository."""
+    """Return the path as git writes it, or "" if it is invalid or leaves the repository."""
     if not path or len(path) > _MOST_PATH or not path.isprintable() or path[0] in "/\\":
         return ""
     names = [name for name in path.split("/") if name not in ("", ".")]
@@ -87,7 +87,7 @@ class RevisionFiles:
         self._listing: tuple[str, Listing] | None = None
 
     def read_entry(self, path: str, rev: str) -> TreeEntry:
-        """What stands there. SourceError if git cannot tell."""
+        """Return the object at a path. Raise SourceError if git cannot tell."""
         path = normalize_path(path)
         if not path or not _FULL_HASH.fullmatch(rev):
             return TreeEntry()
@@ -98,8 +98,8 @@ class RevisionFiles:
         return found
 
     def read_many(self, names: Sequence[str], most: int) -> dict[str, bytes]:
-        """The blobs that names like `revision:path` mean, by one call. What is no blob, too large
-        or beyond the bound is left out."""
+        """Return the blobs named `revision:path` in one call. Other objects, too large ones, and
+        those beyond the bound are left out."""
         asked = [name for name in names if "\n" not in name]
         feed = "".join(f"{name}\n" for name in asked).encode(errors="surrogateescape")
         ran = self._git.run("cat-file", "--batch", stdin=feed, max_output=most)
@@ -120,21 +120,21 @@ class RevisionFiles:
         return found
 
     def list_files(self, rev: str) -> Listing:
-        """All files of a revision; the last one asked for is kept."""
+        """Return all files of a revision; the latest list is cached."""
         if self._listing is None or self._listing[0] != rev:
             ran = self._run_git("ls-tree", "-r", "-z", "--full-tree", rev, most=_MOST_LISTING)
             self._listing = (rev, _parse_listing(ran))
         return self._listing[1]
 
     def search_text(self, texts: Sequence[str], within: Sequence[str], rev: str) -> list[TextHit]:
-        """Lines that hold one of these texts, in files whose path holds one of the words `within`,
-        whatever the case."""
+        """Return lines that contain one of the texts, in files whose path contains one of the words
+        `within`, ignoring case."""
         if not _FULL_HASH.fullmatch(rev):
             return []
         asked = [word for text in texts if text and "\n" not in text for word in ("-e", text)]
         words = ["grep", "-n", "-I", "-F", "-z", "--full-name", "--no-color", "--no-textconv"]
         paths = [f":(top,icase)*{word}*" for word in within]
-        # The patterns are ours, so that they may be patterns.
+        # The patterns are ours, so regular expressions are safe.
         ran = self._git.run(
             *(*words, *asked, rev, "--", *paths),
             max_output=_MOST_HITS,
@@ -150,7 +150,7 @@ class RevisionFiles:
         return found
 
     def blame_line(self, path: str, line: int, rev: str) -> Blame | None:
-        """Who wrote a line; whoever only moved it, also from another file, did not."""
+        """Return the author of a line, ignoring commits that only moved it, also between files."""
         path = normalize_path(path)
         if not path or not 0 < line < 10**9 or not _FULL_HASH.fullmatch(rev):
             return None
@@ -161,7 +161,7 @@ class RevisionFiles:
     def find_writers(
         self, path: str, ranges: Sequence[tuple[int, int]], rev: str
     ) -> dict[int, str]:
-        """The commits that wrote the lines of these ranges as they stand, by line; nothing if one
+        """Return the commits that wrote the current lines of these ranges, by line; empty if one
         begins past the end."""
         path = normalize_path(path)
         sound = ranges and all(0 < first <= last < 10**9 for first, last in ranges)
@@ -175,8 +175,8 @@ class RevisionFiles:
         }
 
     def find_line_origins(self, path: str, first: int, last: int, rev: str) -> dict[int, str]:
-        """The commits that wrote these lines, by line; a quick look, which takes whoever moved one
-        for its writer."""
+        """Return the commits that wrote these lines, by line. This is a quick look: a commit that
+        moved a line counts as its writer."""
         path = normalize_path(path)
         if not path or not 0 < first <= last < 10**9 or not _FULL_HASH.fullmatch(rev):
             return {}
@@ -187,21 +187,21 @@ class RevisionFiles:
         }
 
     def find_merge_of(self, commit: str, rev: str) -> str:
-        """The commit of the main line by which a commit came into a revision; itself if it is on
-        the main line."""
+        """Return the main line's commit that brought a commit into a revision; the commit itself if
+        it is on the main line."""
         words = ("rev-list", "--first-parent", "--ancestry-path", f"{commit}..{rev}")
         ran = self._git.run(*words, max_output=_MOST_LISTING)
         listed = ran.text.split()
         return listed[-1] if ran.is_ok and listed else commit
 
     def read_merged_diff(self, merge: str, most: int) -> GitResult:
-        """What a merge brought into the line it was made on, without lines of context."""
+        """Return the diff that a merge brought to its main line, without context lines."""
         words = ["diff", "-M", "-l400", "--unified=0", "--no-ext-diff", "--no-textconv"]
         words += ["--no-color", "--src-prefix=a/", "--dst-prefix=b/", f"{merge}^1", merge, "--"]
         return self._run_git(*words, most=most)
 
     def read_diff(self, commit: str, most: int) -> GitResult:
-        """What a commit changed, without lines of context."""
+        """Return a commit's diff without context lines."""
         words = ["show", "--cc", "--format=", "-M", "-l400", "--unified=0"]
         words += ["--no-ext-diff", "--no-textconv", "--no-color"]
         words += ["--src-prefix=a/", "--dst-prefix=b/", commit, "--"]
@@ -220,7 +220,7 @@ class RevisionFiles:
         head, _, content = ran.stdout.partition(b"\n")
         words = head.rsplit(b" ", 2)
         if head.endswith(b" missing") or len(words) < 3:
-            # git calls a damaged object missing too, but not without a complaint.
+            # git reports a damaged object as missing too, but with a complaint.
             if not ran.is_ok or ran.stderr:
                 raise SourceError(f"git cat-file failed: {ran.reason}")
             return TreeEntry()

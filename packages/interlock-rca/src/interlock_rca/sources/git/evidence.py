@@ -1,8 +1,8 @@
-"""Whether the references of an agent are found where they point, in repositories and in the log.
+"""Check an agent's references where they point, in repositories and in the log.
 
 A path must exist at the tested revision, a line within the file, an identifier in it, a commit in
-the history of what was tested, quoted words in the log. Nothing is believed and nothing is run: a
-hostile reference is a missing one. Whether the evidence proves anything is for others to judge.
+the tested history, quoted words in the log. Nothing is believed and nothing is run: a hostile
+reference counts as missing. Others judge what the evidence proves.
 """
 
 import re
@@ -24,7 +24,7 @@ class LogEvidence:
         self._lines = text.removesuffix("\n").split("\n") if text else []
 
     def check_pointer(self, pointer: EvidencePointer) -> Evidence:
-        """What is true of a reference to the log; its `ref` is left empty."""
+        """Check a reference to the log; the result's `ref` is empty."""
         quoted = _QUOTED.match(pointer.words)
         words = " ".join((quoted[1] if quoted else pointer.words).split())
         if not pointer.first:
@@ -41,7 +41,7 @@ class LogEvidence:
         return _make_evidence("found", why)
 
     def _find_words(self, words: str, why: str) -> Evidence:
-        """The first line that holds these words."""
+        """Return the first line that contains these words."""
         for number, line in enumerate(self._lines, start=1):
             if words in " ".join(line.split()):
                 return _make_evidence("found", why.format(number))
@@ -63,9 +63,8 @@ def check_evidence(
     tested: str | Mapping[str, str] = "",
     log: str | None = None,
 ) -> list[Evidence]:
-    """What is true of each reference, in their order. `tested` is the branch or commit that was
-    tested, of all repositories or of each by name; where one does not know it, its own tip counts.
-    """
+    """Check each reference, in order. `tested` is the tested branch or commit, of all repositories
+    or by name; a repository that lacks it uses its own tip."""
     checker = _EvidenceChecker(repos, tested, log)
     return [checker.check_reference(ref) for ref in refs]
 
@@ -109,7 +108,7 @@ class _EvidenceChecker:
         return any(one.resolve_revision(pointer.rev) for one in self._choose_repositories(pointer))
 
     def _choose_best(self, alternatives: Sequence[EvidencePointer], label: str) -> Evidence:
-        """The best that can be said of one reading; of equals, the first."""
+        """Return the best result among alternatives; the first wins a tie."""
         verdicts = [verdict for pointer in alternatives for verdict in self._judge_pointer(pointer)]
         found = [one for one in verdicts if one.verdict == FOUND]
         first = (found or sorted(verdicts, key=lambda one: _RANK[one.verdict]))[0]
@@ -158,7 +157,7 @@ class _EvidenceChecker:
         return [one for one in repos if self._has_target(one, pointer)] or repos
 
     def _has_target(self, repository: Repository, pointer: EvidencePointer) -> bool:
-        """Whether a repository has the commit or the file at all."""
+        """Return True if a repository has the commit or the file."""
         if not repository.is_readable:
             return False
         if pointer.kind == "commit":
@@ -179,7 +178,8 @@ class _EvidenceChecker:
         return _make_evidence(FOUND, why, repository.build_commit_url(full))
 
     def _check_ancestry(self, commit: str, repository: Repository) -> Evidence | None:
-        """What is wrong with a commit that exists, if it is not part of what was tested."""
+        """Return what is wrong with an existing commit that is not part of the tested history, or
+        None."""
         within = repository.is_on_branch(
             commit, repository.resolve_or_tip(self._get_tested_revision(repository))
         )
@@ -222,14 +222,14 @@ class _EvidenceChecker:
 
 
 class _FileSearch:
-    """Which file of a revision a path means."""
+    """Finds the file of a revision that a path means."""
 
     def __init__(self, repository: Repository, rev: str) -> None:
         self._repository = repository
         self._rev = rev
 
     def find_path(self, asked: str) -> tuple[str, Evidence | None]:
-        """The path as the repository has it, or why there is none."""
+        """Return the path in the repository, or why there is none."""
         name, plain = self._repository.name, asked.replace("\\", "/")
         for candidate in (plain, plain.removeprefix(f"{name}/"), self._strip_top(plain)):
             exists = self._repository.has_file(candidate, self._rev)
@@ -256,7 +256,8 @@ class _FileSearch:
         return "", _make_evidence(MISSING, why)
 
     def _find_by_ending(self, path: str) -> list[str]:
-        """The files that end as the path does; an absolute path may be longer than theirs."""
+        """Return the files with the same path ending; an absolute path may be longer than
+        theirs."""
         names = len([part for part in path.split("/") if part not in ("", ".")])
         matches = self._repository.find_files(path, self._rev)
         if not path.startswith("/") and path[1:2] != ":":
@@ -269,7 +270,7 @@ class _FileSearch:
 
 
 def _find_fault(pointer: EvidencePointer, path: str, entry: TreeEntry) -> Evidence | None:
-    """What the file does not have of what the reference says."""
+    """Return what the file lacks of a reference, or None."""
     if not pointer.first and not pointer.words:
         return None
     if entry.kind != "blob":
@@ -288,7 +289,7 @@ def _find_fault(pointer: EvidencePointer, path: str, entry: TreeEntry) -> Eviden
 
 
 def _has_identifier(words: str, content: bytes) -> bool:
-    """Whether a file holds an identifier: as it is written, or all names it is made of."""
+    """Return True if a file contains an identifier, whole or as all of its names."""
     if words.encode() in content:
         return True
     names = _NAMES.findall(words.partition("(")[0] or words)
@@ -317,7 +318,7 @@ def _make_evidence(verdict: str, why: str, url: str = "") -> Evidence:
 
 
 def _clip_reference(ref: str) -> str:
-    """A reference fit to be kept and shown: whole lines of nonsense are cut."""
+    """Shorten a reference for storage and display: whole lines of nonsense are cut."""
     text = ref[: _MOST_SHOWN + 1].encode(errors="replace").decode()
     text = "".join(letter if letter.isprintable() else " " for letter in text)
     return text if len(text) <= _MOST_SHOWN else text[:_MOST_SHOWN] + "…"

@@ -1,7 +1,7 @@
-"""What a reference in an agent's answer points at: a file, a line, a commit, a line of the log.
+"""Parse references in agents' answers: a file, a line, a commit, a line of the log.
 
-Parses the ways in which agents write them, with words around. Pure: opens nothing, and does not
-look whether anything is there.
+Accepts the many ways in which agents write them, with words around. Pure: opens nothing, and does
+not check that anything exists.
 """
 
 import re
@@ -55,25 +55,25 @@ class EvidencePointer(msgspec.Struct, frozen=True, kw_only=True):
     """commit, file or log."""
     repo: str = ""
     place: str = ""
-    """Host, owner and name, where a URL names the repository."""
+    """Host, owner and name, if a URL names the repository."""
     rev: str = ""
     path: str = ""
     first: int = 0
-    """The line, if one is named; -1 for a line 0, which nothing has."""
+    """The line, if one is named; -1 for line 0, which does not exist."""
     last: int = 0
     words: str = ""
-    """Of a file: the identifier. Of a log: what is said to stand there."""
+    """For a file, the identifier; for a log, the quoted words."""
 
     @property
     def is_sure(self) -> bool:
-        """Whether it is surely meant so: words with spaces may be a sentence."""
+        """Return True if the reading is certain: words with spaces may be a sentence."""
         is_plain = not any(map(str.isspace, self.path + self.words))
         return is_plain or self.kind != "file" or bool(self.place)
 
 
 def parse_reference(ref: str, names: Collection[str]) -> Iterator[list[EvidencePointer]]:
-    """Readings of a reference, best first: alternatives that stand for one and the same words are
-    together. `names` are the known repositories."""
+    """Yield readings of a reference, best first; alternatives for the same words come together.
+    `names` are the known repositories."""
     url = _URL.search(ref)
     if url:
         yield _parse_url(url[0].rstrip(").,;]"))
@@ -89,7 +89,7 @@ def parse_reference(ref: str, names: Collection[str]) -> Iterator[list[EvidenceP
 
 
 def _strip_marks(text: str) -> str:
-    """Without the marks around it; a dot before a path belongs to it."""
+    """Remove surrounding marks; a dot before a path belongs to it."""
     return text.strip(_WRAP).rstrip(_WRAP + ".:")
 
 
@@ -188,7 +188,7 @@ def _parse_url(url: str) -> list[EvidencePointer]:
     lines = _URL_LINES.match(parts.fragment)
     first, last = (int(lines[1]), int(lines[2] or 0)) if lines else (0, 0)
     names = unquote(file["rest"]).split("/")
-    # A branch may have slashes: where it ends, only the repository can tell.
+    # A branch may contain slashes: only the repository knows where it ends.
     return [
         EvidencePointer(
             kind="file",

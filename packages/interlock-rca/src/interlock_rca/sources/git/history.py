@@ -1,7 +1,7 @@
-"""Commits with the files they changed, read from git once and kept in a cache file.
+"""Read commits and their changed files from git once, and keep them in a cache file.
 
-Neither a commit nor what lies between two commits ever changes, so both are kept for good, each
-row with a checksum. A cache that is damaged or busy costs time, never an answer.
+Neither a commit nor a range between commits ever changes, so both are kept for good, each row with
+a checksum. A damaged or busy cache costs time, never an answer.
 """
 
 import hashlib
@@ -22,10 +22,10 @@ from interlock.system.time import format_timestamp
 _FORM = 2
 _KEPT_RANGES = 200
 _MOST_ASKED = 500
-"""SQLite bounds how many values one query may name."""
+"""SQLite bounds the values of one query."""
 _KEPT_DERIVED = 20
 LOCK_TIMEOUT = 30.0
-"""How many seconds to wait for another analysis that is writing."""
+"""Seconds to wait for another analysis that is writing."""
 _TABLES = """
 CREATE TABLE IF NOT EXISTS commits (
     hash TEXT PRIMARY KEY, body BLOB NOT NULL, sum INTEGER NOT NULL) WITHOUT ROWID;
@@ -46,7 +46,7 @@ class ChangedFile(msgspec.Struct, frozen=True, array_like=True, gc=False):
     kind: str
     old: str = ""
     same: int = 0
-    """Of a renamed or copied file: how much stayed the same, in per cent."""
+    """For a renamed or copied file, the similarity in per cent."""
 
 
 class Commit(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -55,12 +55,12 @@ class Commit(msgspec.Struct, frozen=True, array_like=True, gc=False):
     hash: str
     author: str
     at: str
-    """When it was committed: RFC 3339, UTC. Empty if that is no date."""
+    """The commit time: RFC 3339, UTC; empty if invalid."""
     subject: str
     files: tuple[ChangedFile, ...] = ()
     parents: int = 1
     more: int = 0
-    """How many further files it changed, beyond those that are listed."""
+    """The number of changed files beyond the listed ones."""
 
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -68,10 +68,10 @@ _decode = msgspec.msgpack.Decoder(Commit).decode
 
 
 class _UnsoundError(Exception):
-    """What is kept is not what was written."""
+    """Raised if the stored data is not what was written."""
 
 
-# Whatever a damaged file may bring: wrong bytes, wrong kinds of values.
+# The errors of a damaged file: wrong bytes, wrong kinds of values.
 _UNSOUND = (
     sqlite3.Error,
     msgspec.MsgspecError,
@@ -82,7 +82,7 @@ _UNSOUND = (
 )
 
 
-# The file may be sound, but cannot be used now: busy, no rights, no room.
+# The file may be sound but unusable now: busy, no rights, no room.
 _OUTSIDE = frozenset(
     (
         sqlite3.SQLITE_BUSY,
@@ -97,7 +97,7 @@ _OUTSIDE = frozenset(
 
 
 class HistoryCache:
-    """A file for one repository. Every failure of it is silent but kept in `trouble`."""
+    """A cache file for one repository. Failures are silent, but stored in `trouble`."""
 
     def __init__(self, folder: Path | None, key: str, *, timeout: float = LOCK_TIMEOUT) -> None:
         name = hashlib.sha256(key.encode(errors="surrogateescape")).hexdigest()[:24]
@@ -106,11 +106,11 @@ class HistoryCache:
         self._timeout = timeout
 
     def find_range(self, key: str) -> tuple[list[Commit], str] | None:
-        """The range kept under that key, if all of its commits are, and its remark."""
+        """Return the range stored under a key with its remark, if all of its commits are stored."""
         return self._run_transaction(lambda db: _select_range(db, key), None)
 
     def find_commits(self, wanted: Collection[str]) -> dict[str, Commit]:
-        """The wanted commits that are kept."""
+        """Return the stored ones among the wanted commits."""
         return self._run_transaction(lambda db: _select_commits(db, list(wanted)), {})
 
     def add_commits(self, commits: Sequence[Commit]) -> None:
@@ -125,7 +125,7 @@ class HistoryCache:
         self._run_transaction(lambda db: _insert_range(db, key, " ".join(hashes), remark), None)
 
     def find_derived(self, key: str) -> bytes | None:
-        """What was worked out before, under a key that names the revision it is of."""
+        """Return derived data stored under a key that names its revision."""
         return self._run_transaction(lambda db: _select_derived(db, key), None)
 
     def add_derived(self, key: str, body: bytes) -> None:
@@ -134,7 +134,7 @@ class HistoryCache:
     def _run_transaction(
         self, work: Callable[[sqlite3.Connection], Result], otherwise: Result
     ) -> Result:
-        """What the work finds, in a transaction of its own; `otherwise` if the file is no good."""
+        """Run the work in a transaction of its own; return `otherwise` if the file is unusable."""
         if self.file is None or self.trouble:
             return otherwise
         try:
@@ -153,7 +153,7 @@ class HistoryCache:
         return otherwise
 
     def _discard(self, file: Path) -> None:
-        """Begin anew: the next call finds an empty file."""
+        """Delete the file: the next call finds an empty one."""
         try:
             for tail in ("", "-journal", "-wal", "-shm"):
                 file.with_name(file.name + tail).unlink(missing_ok=True)
@@ -229,8 +229,8 @@ _TWO_NAMES = (b"R", b"C")
 
 
 class CommitRange(msgspec.Struct, frozen=True):
-    """Commits, newest first. `cut`: there are more. `parted`: the lower end is not among the
-    ancestors of the upper one."""
+    """Commits, newest first. `cut`: there are more. `parted`: the lower end is no ancestor of the
+    upper one."""
 
     commits: list[Commit]
     cut: bool = False
@@ -238,7 +238,7 @@ class CommitRange(msgspec.Struct, frozen=True):
 
 
 class GitLog:
-    """The commits of one repository, each read from git at most once if there is a cache."""
+    """The commits of one repository; with a cache, each is read from git at most once."""
 
     def __init__(self, git: Git, shallow: frozenset[str], cache: HistoryCache) -> None:
         self._git = git
@@ -246,7 +246,7 @@ class GitLog:
         self._cache = cache
 
     def list_between(self, green: str, tip: str, most: int) -> CommitRange:
-        """The newest commits of `tip` that `green` does not have; all, if it is ""."""
+        """Return the newest commits of `tip` that `green` lacks; all if it is ""."""
         ends = ".".join(sorted(self._shallow))
         key = f"{green}..{tip} {most} {ends}"
         kept = self._cache.find_range(key)
@@ -259,20 +259,20 @@ class GitLog:
         return CommitRange(commits[:most], cut=len(commits) > most, parted=remark == _PARTED)
 
     def read_commits(self, hashes: Sequence[str]) -> list[Commit]:
-        """These commits, in this order."""
+        """Return these commits, in this order."""
         found = self._cache.find_commits(hashes)
         fresh = [commit for commit in hashes if commit not in found]
         for start in range(0, len(fresh), _BATCH):
             batch = list(self._read_log(fresh[start : start + _BATCH]))
             found.update((commit.hash, commit) for commit in batch)
-            # A commit where a shallow clone ends tells no truth about its files: not kept.
+            # A commit at a shallow clone's boundary has false files, so it is not cached.
             self._cache.add_commits(
                 [commit for commit in batch if commit.hash not in self._shallow]
             )
         return [found[commit] for commit in hashes if commit in found]
 
     def _list_hashes(self, green: str, tip: str, most: int) -> tuple[list[str], str]:
-        """The range's commits, and a remark if green is not where the range begins."""
+        """Return the range's commits, and a remark if green does not begin the range."""
         words = ["--boundary", f"--max-count={most}", tip, *([f"^{green}"] if green else []), "--"]
         output = b"".join(self._git.stream("rev-list", *words, timeout=_TIMEOUT)).decode().split()
         hashes = [word for word in output if word[0] != "-"]
@@ -291,7 +291,7 @@ class GitLog:
 
 
 def parse_log(pieces: Iterable[bytes]) -> Iterator[Commit]:
-    """The commits in what `git log -z --name-status` says in our format."""
+    """Parse the output of `git log -z --name-status` in our format."""
     words = _split_words(pieces)
     head = next(words, b"")
     while head:
@@ -315,7 +315,7 @@ def parse_log(pieces: Iterable[bytes]) -> Iterator[Commit]:
 def _parse_changes(
     words: Iterator[bytes], *, is_merge: bool
 ) -> tuple[tuple[ChangedFile, ...], int, bytes]:
-    """The files of one commit, how many were left out, and the head of the next commit."""
+    """Return the files of one commit, the number left out, and the head of the next commit."""
     files: list[ChangedFile] = []
     more = 0
     for word in words:
@@ -337,7 +337,7 @@ def _parse_changes(
 
 
 def _choose_merge_letter(status: bytes) -> str:
-    """One letter for what was done to a file beside all parents of a merge."""
+    """Return one letter for a merge's status of a file against all parents."""
     letters = set(status.decode(errors="replace"))
     return letters.pop() if letters in ({"A"}, {"D"}) else "M"
 
@@ -360,7 +360,7 @@ def _decode_path(word: bytes) -> str:
 
 
 def format_date(stamp: bytes) -> str:
-    """Seconds since 1970 as a date, or "" if that is none."""
+    """Return seconds since 1970 as a date, or "" if invalid."""
     try:
         return format_timestamp(int(stamp))
     except ValueError:

@@ -1,7 +1,7 @@
-"""Opening a repository: what lies in the folder that was named, and which commit is looked at.
+"""Open a repository: inspect the named folder, and choose the commit to look at.
 
-Has a sentence for every way in which a repository can be less than hoped; a bad one is no error,
-the analysis goes on with what there is. Also reads how users name repositories: by flag, in
+Every way in which a repository can be incomplete has its sentence. A bad repository is no error:
+the analysis continues with what there is. Also reads how users name repositories: by flag, in
 interlock.toml, or in a workspace file.
 """
 
@@ -25,10 +25,10 @@ _HASH = re.compile(r"[0-9a-fA-F]{4,64}")
 
 
 class RepoProblem(msgspec.Struct, frozen=True, kw_only=True):
-    """What is not as hoped with a repository. `fatal`: nothing can be read from it.
+    """A problem of a repository. `fatal`: nothing can be read from it.
 
-    Kinds when it is opened: missing, not-a-repository, dubious, unreadable, empty, corrupted (all
-    fatal); bare, inside, shallow, partial, submodules, detached, unknown-revision. Kinds of later
+    Kinds at opening: missing, not-a-repository, dubious, unreadable, empty, corrupted (all fatal);
+    bare, inside, shallow, partial, submodules, detached, unknown-revision. Kinds of later
     questions: no-last-green, unknown-revision, parted, cut, corrupted, slow, cache.
     """
 
@@ -39,21 +39,21 @@ class RepoProblem(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RepoState(msgspec.Struct, frozen=True, kw_only=True):
-    """A repository as it was found. Without `git` nothing can be read from it."""
+    """The state of a repository. Without `git` nothing can be read from it."""
 
     git: Git | None = None
     git_dir: str = ""
     top: str = ""
-    """Where its files lie; empty if it is bare."""
+    """The folder of its files; empty if it is bare."""
     tip: str = ""
     branch: str = ""
-    """The word for what is looked at: a branch, a tag, a commit, or HEAD."""
+    """The name of the commit to look at: a branch, a tag, a commit, or HEAD."""
     shallow: frozenset[str] = frozenset()
     problems: tuple[RepoProblem, ...] = ()
 
 
 def inspect_repository(repo: Repo, tested: Sequence[str] = ()) -> RepoState:
-    """How the repository stands. `tested` are the revisions a launch names, best first."""
+    """Return the repository's state. `tested` are the revisions that a launch names, best first."""
     try:
         return _RepoInspection(repo, tested).inspect()
     except _UnreadableRepoError as stop:
@@ -63,7 +63,7 @@ def inspect_repository(repo: Repo, tested: Sequence[str] = ()) -> RepoState:
 
 
 def resolve_revision(git: Git, word: str) -> str:
-    """The commit that a branch, tag, hash or HEAD~3 means here, or "" if it means none."""
+    """Return the commit that a branch, tag, hash or HEAD~3 means here, or ""."""
     if not _REVISION.fullmatch(word) or ".." in word or "@{" in word:
         return ""
     names = [f"refs/heads/{word}", f"refs/remotes/origin/{word}", f"refs/tags/{word}"]
@@ -94,7 +94,7 @@ def _make_problem(repo: Repo, kind: str, sentence: str, *, fatal: bool = False) 
 
 
 class _RepoInspection:
-    """One look at one folder, collecting what there is to say."""
+    """One inspection of one folder, with its problems."""
 
     def __init__(self, repo: Repo, tested: Sequence[str]) -> None:
         self.repo = repo
@@ -243,7 +243,7 @@ _UNFIT = re.compile(r"[^A-Za-z0-9_.+-]+")
 
 
 def parse_repo(word: str) -> Repo:
-    """`NAME=PATH[:PURPOSE]`, as after --repo; a folder alone is called as it is."""
+    """Parse `NAME=PATH[:PURPOSE]` as after --repo; a folder alone gives its own name."""
     name, equals, rest = word.partition("=")
     if not equals and (called := _name_folder(word.strip())):
         name, equals, rest = called, "=", word
@@ -259,7 +259,7 @@ def parse_repo(word: str) -> Repo:
 
 
 def _name_folder(word: str) -> str:
-    """A name for the folder at a path; "" if there is none."""
+    """Return a name for the folder at a path, or ""."""
     path = word.partition(":")[0].strip()
     try:
         folder = _expand_home(path).resolve(strict=True) if path else None
@@ -273,7 +273,7 @@ def _name_folder(word: str) -> str:
 def read_repo_tables(
     tables: Sequence[Any], origin: str = "interlock.toml", folder: Path | None = None
 ) -> tuple[Repo, ...]:
-    """The repositories of `[[repo]]` tables; a relative path counts from `folder`."""
+    """Return the repositories of `[[repo]]` tables; relative paths start at `folder`."""
     if isinstance(tables, str | bytes | Mapping) or not isinstance(tables, Sequence):
         raise SourceError(f"{origin}: repositories are a list, one table each with name and path")
     if len(tables) > MAX_REPOS:
@@ -288,7 +288,7 @@ def read_repo_tables(
 
 
 def check_unique_names(repos: Sequence[Repo], origin: str) -> tuple[Repo, ...]:
-    """All of them, in their order, if no two have one name; letters' case does not tell apart."""
+    """Return all repositories in order. Raise SourceError if two names differ at most in case."""
     seen: dict[str, Repo] = {}
     for repo in repos:
         other = seen.setdefault(repo.name.lower(), repo)
@@ -301,7 +301,7 @@ def check_unique_names(repos: Sequence[Repo], origin: str) -> tuple[Repo, ...]:
 
 
 def read_workspace(path: Path) -> tuple[Repo, ...]:
-    """The `repos` of a workspace file, YAML or JSON; relative paths count from its folder."""
+    """Return the `repos` of a workspace file, YAML or JSON; relative paths start at its folder."""
     value = _read_document(path)
     if not isinstance(value, dict) or "repos" not in value:
         raise SourceError(
@@ -361,7 +361,7 @@ def _read_repo(table: Any, origin: str, folder: Path) -> Repo:
 
 
 def _check_role(texts: Mapping[str, str], origin: str) -> str:
-    """The declared role; a purpose of one word may be it."""
+    """Return the declared role; a purpose of one word may be it."""
     role = texts["role"] or (texts["purpose"] if texts["purpose"] in ROLES else "")
     if role and role not in ROLES:
         known = ", ".join(ROLES)

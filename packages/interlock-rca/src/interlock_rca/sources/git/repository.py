@@ -1,8 +1,8 @@
 """A git repository that may hold the cause, with the questions an analysis asks of it.
 
-Answers come from git's objects, never from the checked-out files, and are kept while it is open.
-What cannot be answered is None or empty, and `problems` says why. Links to commits and files are
-made for GitHub, GitLab, Bitbucket and Gitea, without credentials.
+Answers come from git's objects, never from checked-out files, and are kept while it is open. An
+impossible answer is None or empty, and `problems` says why. Links to commits and files are made for
+GitHub, GitLab, Bitbucket and Gitea, without credentials.
 """
 
 import re
@@ -79,14 +79,14 @@ _LINES = {
 
 
 class BrowseLinks(msgspec.Struct, frozen=True):
-    """A repository's page, and whose manner of links it has."""
+    """A repository's web page, and the style of its links."""
 
     home: str
     kind: str = "github"
 
     @property
     def place(self) -> str:
-        """Host and path, for comparing: `host/owner/name`."""
+        """Return host and path for comparison: `host/owner/name`."""
         return self.home.partition("://")[2].lower()
 
     def build_commit_url(self, commit: str) -> str:
@@ -102,7 +102,7 @@ class BrowseLinks(msgspec.Struct, frozen=True):
 
 
 def parse_browse_url(url: str) -> BrowseLinks | None:
-    """The page of a repository from its clone URL or its page's URL; None if it has none."""
+    """Return the web page of a clone URL or page URL, or None."""
     url = url.strip()
     if not url or len(url) > _MOST or not url.isprintable():
         return None
@@ -120,7 +120,7 @@ def parse_browse_url(url: str) -> BrowseLinks | None:
 
 
 def _split_url(url: str) -> tuple[str, str, str] | None:
-    """Scheme of the page, host (with the port of a web page) and path."""
+    """Return the page's scheme, host (with a web page's port) and path."""
     scp = _SCP.fullmatch(url)
     if scp and "://" not in url:
         return "https", scp[1] or scp[2], scp[3]
@@ -138,7 +138,7 @@ def _split_url(url: str) -> tuple[str, str, str] | None:
 
 
 def _find_server_path(path: str) -> str:
-    """Bitbucket Server's page of a repository from its clone path."""
+    """Return the Bitbucket Server page of a clone path."""
     words = path.removeprefix("scm/").split("/")
     if words[0] in ("projects", "users") or len(words) != 2:
         return path
@@ -156,7 +156,7 @@ def _quote_path(path: str) -> str:
 
 MAX_COMMITS = 20_000
 MAX_COMMITS_WITHOUT_GREEN = 200
-"""How many commits are looked at when nobody knows the last green one."""
+"""The most commits to look at when the last green one is unknown."""
 _MOST_DIFF = 200_000
 _MOST_CHANGES = 300
 _MOST_READ = 40_000_000
@@ -164,7 +164,7 @@ _MOST_REMEMBERED = 50_000
 
 
 class Repository:
-    """One repository, open. It never writes there and never fails because of what it finds."""
+    """One open repository. It is never written to, and its contents never raise errors."""
 
     def __init__(
         self, repo: Repo, *, tested: Sequence[str] = (), cache: Path | None = None
@@ -195,19 +195,19 @@ class Repository:
 
     @property
     def git(self) -> Git:
-        """For questions that nobody else asks; it only reads."""
+        """Return git for other questions; it only reads."""
         return self._git
 
     @cached_property
     def browse(self) -> BrowseLinks | None:
-        """Where it can be looked at: by its settings, else by its remote `origin`."""
+        """Return its web page: by its settings, else by its remote `origin`."""
         url = self.repo.url
         if not url and self.is_readable:
             url = self._git.run("config", "--local", "--get", "remote.origin.url").text.strip()
         return parse_browse_url(url)
 
     def add_problem(self, kind: str, sentence: str) -> None:
-        """Add to the problems, each sentence once."""
+        """Add a problem once."""
         problem = RepoProblem(
             repo=self.name, kind=kind, sentence=f"repository {self.name}: {sentence}"
         )
@@ -215,7 +215,7 @@ class Repository:
             self.problems.append(problem)
 
     def resolve_revision(self, word: str) -> str:
-        """The commit that a branch, a tag, a hash or HEAD~3 means here, or ""."""
+        """Return the commit that a branch, a tag, a hash or HEAD~3 means here, or ""."""
         if not self.is_readable or not word:
             return ""
         if word not in self._resolved:
@@ -224,7 +224,7 @@ class Repository:
         return self._resolved[word]
 
     def resolve_or_tip(self, tested: str) -> str:
-        """The tested revision if it is known here, else the tip."""
+        """Return the tested revision if it is known here, else the tip."""
         return self.resolve_revision(tested) or self.tip
 
     # History
@@ -232,8 +232,8 @@ class Repository:
     def list_commits_since(
         self, last_green: str | None, tip: str = "", *, most: int = MAX_COMMITS
     ) -> list[Commit]:
-        """The commits of `tip` (of the branch, if "") that the last green one did not have, newest
-        first. Without a last green one: the newest few. What was left out is noted."""
+        """Return the commits of `tip` (of the branch, if "") that the last green one lacks, newest
+        first. Without a last green one, return the newest few. Omissions are noted."""
         end = self.resolve_or_tip(tip)
         if not end:
             return []
@@ -249,7 +249,7 @@ class Repository:
         return found.commits
 
     def _note_limits(self, found: CommitRange, asked: str, green: str, end: str) -> None:
-        """Note what a range does not hold."""
+        """Note what a range lacks."""
         count = len(found.commits)
         if self._cache.trouble:
             self.add_problem("cache", self._cache.trouble)
@@ -276,7 +276,7 @@ class Repository:
             )
 
     def read_commits(self, hashes: Sequence[str]) -> list[Commit]:
-        """These commits, in their order; none if they cannot be read."""
+        """Return these commits in order; none if they cannot be read."""
         try:
             return self._log.read_commits(hashes)
         except SourceError as error:
@@ -284,12 +284,13 @@ class Repository:
             return []
 
     def find_commit(self, commit: str) -> str:
-        """The full hash of a commit given by its first digits, or ""."""
+        """Return the full hash of an abbreviated commit, or ""."""
         full = self.resolve_revision(commit.lower())
         return full if full.startswith(commit.lower()) else ""
 
     def is_on_branch(self, commit: str, branch: str = "") -> bool | None:
-        """Whether a commit is in the history of a branch or commit; None if git cannot tell."""
+        """Return True if a commit is in the history of a branch or commit; None if git cannot
+        tell."""
         full, end = (
             self.resolve_revision(commit),
             self.resolve_revision(branch) if branch else self.tip,
@@ -307,7 +308,7 @@ class Repository:
     # Files
 
     def read_entry(self, path: str, rev: str = "") -> TreeEntry | None:
-        """What stands under a path at a revision (at the tip, if ""); None if it cannot be read."""
+        """Return the object at a path and revision (the tip, if ""); None if it cannot be read."""
         end = self.resolve_or_tip(rev) if not rev else self.resolve_revision(rev)
         if not self.is_readable:
             return None
@@ -337,20 +338,20 @@ class Repository:
         return found
 
     def find_files(self, word: str, rev: str = "") -> list[PathMatch[None]]:
-        """The files that a stack's path, class or module may mean."""
+        """Return the files that a stack's path, class or module may mean."""
         end = self.resolve_or_tip(rev)
         if self._index is None or self._index[0] != end:
             self._index = (end, PathIndex((path, None) for path in self.list_files(end).paths))
         return self._index[1].find(word)
 
     def read_files(self, paths: Sequence[str], rev: str = "") -> dict[str, bytes]:
-        """The content of many files at a revision; what cannot be read is left out."""
+        """Return the contents of many files at a revision, without unreadable ones."""
         end = self.resolve_or_tip(rev)
         sound = {f"{end}:{path}": path for path in paths if path and normalize_path(path) == path}
         return {sound[name]: content for name, content in self._read_blobs(list(sound)).items()}
 
     def read_versions(self, places: Sequence[tuple[str, str]]) -> dict[tuple[str, str], bytes]:
-        """The content of files, each at a commit of its own: (commit, path)."""
+        """Return the contents of files, each at its own commit: (commit, path)."""
         sound = {
             f"{commit}:{path}": (commit, path)
             for commit, path in places
@@ -370,8 +371,8 @@ class Repository:
     def search_text(
         self, texts: Sequence[str], within: Sequence[str], rev: str = ""
     ) -> list[TextHit]:
-        """Where one of these texts stands, word for word, in files whose path holds one of the
-        words `within`; bounded, and nothing if it takes too long."""
+        """Return places where one of the texts occurs literally, in files whose path contains one
+        of the words `within`; bounded, and empty if it takes too long."""
         if not self.is_readable or not any(texts):
             return []
         try:
@@ -381,7 +382,7 @@ class Repository:
             return []
 
     def blame_line(self, path: str, line: int, tip: str = "") -> Blame | None:
-        """Who last changed that line."""
+        """Return the last change of that line, or None."""
         try:
             return (
                 self._content.blame_line(path, line, self.resolve_or_tip(tip))
@@ -395,7 +396,7 @@ class Repository:
     def find_writers(
         self, path: str, ranges: Sequence[tuple[int, int]], tip: str = ""
     ) -> dict[int, str]:
-        """The commits that last changed the lines of these ranges, by line."""
+        """Return the commits that last changed these ranges, by line."""
         try:
             return (
                 self._content.find_writers(path, ranges, self.resolve_or_tip(tip))
@@ -407,22 +408,23 @@ class Repository:
             return {}
 
     def keep(self, what: str, rev: str, build: Callable[["Repository", str], Kept]) -> Kept:
-        """What is built from the files of a revision, once for as long as that is the last one."""
+        """Return data built from a revision's files, cached while that revision is the latest
+        one."""
         end = self.resolve_or_tip(rev)
         if self._kept.get(what, ("",))[0] != end:
             self._kept[what] = (end, build(self, end))
         return cast("Kept", self._kept[what][1])
 
     def find_derived(self, what: str, rev: str) -> bytes | None:
-        """What was worked out from a revision before, as it was kept on disk."""
+        """Return data derived from a revision, from the cache on disk."""
         return self._cache.find_derived(f"{what} {self.resolve_or_tip(rev)}")
 
     def keep_derived(self, what: str, rev: str, body: bytes) -> None:
         self._cache.add_derived(f"{what} {self.resolve_or_tip(rev)}", body)
 
     def list_submodule_commits(self, path: str, old: str, new: str) -> list[Commit]:
-        """The commits behind a move of a submodule, newest first; nothing where it is not checked
-        out, or does not have them."""
+        """Return the commits behind a submodule's move, newest first; none if it is not checked out
+        or lacks them."""
         if not self.top or normalize_path(path) != path:
             return []
         folder = Path(self.top, path)
@@ -437,7 +439,7 @@ class Repository:
     # Changes
 
     def find_line_origins(self, path: str, first: int, last: int, rev: str = "") -> list[str]:
-        """The commits that wrote these lines, those with most of them first."""
+        """Return the commits that wrote these lines, those with most lines first."""
         try:
             found = (
                 self._content.find_line_origins(path, first, last, self.resolve_or_tip(rev))
@@ -450,8 +452,8 @@ class Repository:
         return [commit for commit, _ in Counter(found.values()).most_common()]
 
     def read_brought(self, commit: str, rev: str = "") -> tuple[Hunk, ...]:
-        """What came with a commit: its own hunks, or all of the merge that brought it, if that is
-        how it came into the revision."""
+        """Return a commit's own hunks, or all hunks of the merge that brought it into the
+        revision."""
         known = self._log.read_commits([commit]) if self.is_readable else []
         if not known or not known[0].parents:
             return ()  # everything came with the first commit: that says nothing
@@ -468,7 +470,7 @@ class Repository:
         return self.read_change(known[0]).hunks
 
     def read_change(self, commit: Commit) -> ContentChange:
-        """What a commit changed, and of what nature that is. The last ones asked for are kept."""
+        """Return a commit's changes and their class. The latest ones are cached."""
         found = self._changes.get(commit.hash)
         if found is None:
             found = self._judge_change(commit)
@@ -496,7 +498,7 @@ class Repository:
         return ContentChange(nature or judge_hunks(hunks), hunks, whole=True)
 
     def count_changed_lines(self, commit: Commit) -> tuple[int, int] | None:
-        """Lines put in and taken away; None for a merge, and where that is not cheap to tell."""
+        """Return added and removed lines; None for a merge, or if counting is expensive."""
         found = self.read_change(commit)
         return count_changed_lines(found.hunks) if found.whole else None
 

@@ -1,6 +1,6 @@
-"""What a repository is for: declared by its user in one word, else told by its files.
+"""Find the role of a repository: declared in one word, else guessed from its files.
 
-Never by words inside a sentence: "the product and its tests" says nothing about either.
+Words inside a sentence do not count: "the product and its tests" says nothing about either.
 """
 
 import re
@@ -11,11 +11,10 @@ from interlock.system.file_kinds import find_kind, find_language
 PRODUCT, TESTS, INFRASTRUCTURE, MIXED = "product", "tests", "infrastructure", "mixed"
 ROLES = (PRODUCT, TESTS, INFRASTRUCTURE, MIXED)
 _NEARLY_ALL = 0.85
-"""Share of tests among the code from which on a repository holds nothing else: the rest is what
-tests are made of."""
+"""The share of tests among the code at which a repository holds tests only."""
 _MOSTLY = 0.6
-"""Share of files for builds and deployments from which on that is what a repository is for. A
-product has some, too."""
+"""The share of build and deployment files at which a repository is infrastructure. A product has
+some too."""
 _HARDLY_ANY = 0.05
 _CALLED_TESTS = re.compile(r"(?:^|[^a-z0-9])(?:tests|e2e|test-?suites?)$", re.IGNORECASE)
 _DEPLOYMENT = re.compile(
@@ -28,8 +27,8 @@ _DEPLOYMENT = re.compile(
 
 
 def guess_role(paths: Iterable[str], name: str = "") -> str:
-    """The role that the files of a repository speak for; empty if there is no code in it. Where
-    there are some tests and it is called "…-tests", the rest is what they are made of."""
+    """Return the role by a repository's files; empty without code. If it has some tests and is
+    called "…-tests", the rest supports them."""
     files = [path for path in paths if find_kind(path) in ("test", "source")]
     deployed = sum(bool(_DEPLOYMENT.search(path)) for path in files)
     code = [path for path in files if find_language(path) not in ("", "data", "shell")]

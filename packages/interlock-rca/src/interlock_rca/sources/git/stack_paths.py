@@ -1,7 +1,7 @@
-"""Which files of a repository the paths and names of a stack mean.
+"""Match the paths and names of a stack with the files of a repository.
 
-A frame's path is relative to a root nobody names, may come from another machine, and may be a class
-or a module with dots. Pure.
+A frame's path is relative to an unknown root, may come from another machine, and may be a class or
+a module with dots. Pure.
 """
 
 import re
@@ -27,7 +27,7 @@ Thing = TypeVar("Thing")
 
 
 class PathMatch(msgspec.Struct, Generic[Thing], frozen=True):
-    """A file that a word may mean: the more names they share from the end, the surer."""
+    """A file that a word may mean: the more trailing names match, the surer."""
 
     word: str
     path: str
@@ -36,7 +36,7 @@ class PathMatch(msgspec.Struct, Generic[Thing], frozen=True):
 
 
 class PathIndex(Generic[Thing]):
-    """Paths, each with things that belong to it, found by how they end."""
+    """Paths with their values, found by their endings."""
 
     def __init__(self, entries: Iterable[tuple[str, Thing]]) -> None:
         self._things: dict[str, list[Thing]] = {}
@@ -47,7 +47,7 @@ class PathIndex(Generic[Thing]):
             self._things.setdefault(path, []).append(thing)
 
     def find(self, word: str) -> list[PathMatch[Thing]]:
-        """The paths that fit the word best; several if they fit alike."""
+        """Return the paths that fit the word best; several on a tie."""
         for names, is_dotted in parse_word(word):
             found = self._find_best(names, is_dotted)
             if found:
@@ -71,8 +71,8 @@ class PathIndex(Generic[Thing]):
 
 
 def parse_word(word: str) -> list[tuple[tuple[str, ...], bool]]:
-    """What a word of a stack may name, best first: names from the outside in, and whether they
-    came from dots, so that the last one has no file extension."""
+    """Return what a word of a stack may name, best first: names from the outside in, and whether
+    they came from dots, so that the last one has no file extension."""
     word = _TAIL.sub("", word.strip()[:_MOST_WORD])
     path = _SCHEME.sub("", word).replace("\\", "/")
     names = tuple(name for name in path.split("/") if name not in ("", ".", ".."))
@@ -87,7 +87,7 @@ def parse_word(word: str) -> list[tuple[tuple[str, ...], bool]]:
 
 
 def is_code_name(path: str) -> bool:
-    """Whether a word ends as files of programs do."""
+    """Return True if a word ends like a source file."""
     stem, dot, ending = path.rpartition(".")
     return bool(dot and stem and ending.lower() in _CODE)
 
@@ -97,6 +97,6 @@ def _strip_extension(name: str) -> str:
 
 
 def count_shared(one: Iterable[str], other: Iterable[str]) -> int:
-    """How many names are the same before the first that differs."""
+    """Return the number of equal names before the first difference."""
     pairs = zip(one, other, strict=False)
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
