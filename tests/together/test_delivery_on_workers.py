@@ -21,7 +21,7 @@ from tests.world.git_repo import git
 from tests.world.places import ROOT
 from tests.world.processes import hear
 
-AGENT = ROOT / "tests/world/workers.py"
+AGENT = ROOT / "packages/interlock-delivery/tests/delivery_tests/world/workers.py"
 
 
 def test_only_refs_of_the_dispatch_are_fetched() -> None:
