@@ -33,6 +33,8 @@ NOT_RUN = {
     "--dispatch file": "waits for watchers; the kernel's tests have it",
     "--dispatch batch-file": "waits for watchers; the kernel's tests have it",
     "--scenario mine.json": "waits for watchers",
+    "--hitl github": "needs a repository on GitHub; the tests of epics have one",
+    "interlock serve": "serves until it is stopped; the tests of the window have it",
     "respond --agent": "waits for signals; check-a-watcher tries it with conform",
     "push --send": "needs a ReportPortal; the tests of rca have one",
     "push  ": "needs a ReportPortal; the tests of rca have one",
