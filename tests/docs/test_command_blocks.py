@@ -35,6 +35,7 @@ NOT_RUN = {
     "--scenario mine.json": "waits for watchers",
     "--hitl github": "needs a repository on GitHub; the tests of epics have one",
     "interlock serve": "serves until it is stopped; the tests of the window have it",
+    "--server https": "needs a server; the tests of the window have one",
     "respond --agent": "waits for signals; check-a-watcher tries it with conform",
     "push --send": "needs a ReportPortal; the tests of rca have one",
     "push  ": "needs a ReportPortal; the tests of rca have one",
