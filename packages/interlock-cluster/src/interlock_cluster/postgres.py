@@ -296,7 +296,7 @@ def _import_psycopg() -> Any:
         import psycopg.conninfo
     except ImportError as error:
         raise StoreError(
-            f"PostgreSQL needs more packages: pip install 'interlock[postgres]' ({error})"
+            f"PostgreSQL needs more packages: pip install interlock-cluster ({error})"
         ) from None
     # What it warns of is raised, too; without a handler it would also be written to stderr.
     if not (log := logging.getLogger("psycopg")).handlers:

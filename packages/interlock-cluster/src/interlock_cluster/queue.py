@@ -100,7 +100,7 @@ def find_procrastinate() -> str:
         return metadata.version("procrastinate")
     except metadata.PackageNotFoundError as error:
         raise StoreError(
-            f"workers need more packages: pip install 'interlock[postgres]' ({error})"
+            f"workers need more packages: pip install interlock-cluster ({error})"
         ) from None
 
 

@@ -115,7 +115,7 @@ def _check_packages() -> None:
     from importlib.util import find_spec
 
     if missing := [each for each in ("litestar", "mcp", "uvicorn") if find_spec(each) is None]:
-        raise SourceError(f"this needs {' and '.join(missing)}: pip install 'interlock[web]'")
+        raise SourceError(f"this needs {' and '.join(missing)}: pip install interlock-web")
 
 
 def _build_rules(
