@@ -63,7 +63,7 @@ class Moment(msgspec.Struct, frozen=True):
     commit: str
     at: float
     sources: int = 0
-    """How many sources ago it is, or how many follow from it on."""
+    """The number of sources since it, or of the sources that are meant from it on."""
 
 
 class TestSummary(msgspec.Struct, frozen=True, kw_only=True):

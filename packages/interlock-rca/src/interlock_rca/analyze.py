@@ -1,4 +1,4 @@
-"""An analysis: which suite a user means, what goes into it, who answers, and its report on disk."""
+"""Run an analysis: read its sources, find or begin the suite, work on it, and write its report."""
 
 import asyncio
 import gc
@@ -176,7 +176,8 @@ def find_config(
     changes: Mapping[str, Any],
     files: Mapping[str, str | int],
 ) -> RunConfig:
-    """What a suite was begun with; for a new one, the project's settings and our defaults."""
+    """Return the options that a suite began with; for a new one, the project's settings and our
+    defaults."""
     if suite is not None:
         run = find_run(connection, suite.run_id)
         own = load_circuit(run).thresholds
@@ -215,8 +216,8 @@ def compare_with_history(
 
 
 def assign_reviewer(options: RunConfig, config: RcaConfig) -> RunConfig:
-    """Give every role somebody: the built-in analyst, if nobody else is named. A review that was
-    dispatched like the other steps goes back to humans when they, or a rule, are to give it."""
+    """Give every role an agent; the built-in analyst is the default. A review dispatched like the
+    other steps returns to humans when they, or a rule, are chosen to give it."""
     agents, dispatch = dict(options.agents), str(options.files.get("dispatch", ""))
     if not dispatch and "" not in agents:
         agents[""] = BASIC
@@ -230,17 +231,17 @@ def assign_reviewer(options: RunConfig, config: RcaConfig) -> RunConfig:
 
 
 RANGES = "interlock.ranges"
-"""The port that tells between which commits each failing test broke; history implements it."""
+"""The port for the commits between which each failing test broke; history implements it."""
 OUT = Path("interlock-report")
 _DRAFTS = "jira-drafts"
 _MARK = "report.json"
 _SHOWN = ("report.html", "report.md", _MARK, "regression-report.md")
-"""The order in which documents are named to a user."""
+"""The order in which documents are listed."""
 _PATTERN = "*?["
 
 
 def name_suite(sources: Sequence[str], intakes: Sequence[SourceLaunch]) -> str:
-    """A suite's name by default: what its first source is called; for a pattern, its folder. A
+    """Return the default name of a suite: that of its first source, or of a pattern's folder. A
     launch on a server has one name, in whatever form it was given."""
     word = sources[0]
     if parse_launch_word(word):
@@ -255,7 +256,7 @@ def name_suite(sources: Sequence[str], intakes: Sequence[SourceLaunch]) -> str:
 def find_matching_suite(
     connection: Connection, name: str, intakes: Sequence[SourceLaunch]
 ) -> Suite | None:
-    """The suite of that name that these failures belong to: it is open, or has one of them."""
+    """Return the suite of that name if it is open or contains one of these failures."""
     suite = find_suite(connection, name=name)
     if suite is None or suite.status == "open":
         return suite
@@ -265,7 +266,7 @@ def find_matching_suite(
 
 
 def get_suite(connection: Connection, suite_id: int | None) -> Suite:
-    """That suite, or the newest."""
+    """Return that suite, or the newest. Raise StoreError if there is none."""
     suite = find_suite(connection, suite_id=suite_id)
     if suite is None:
         what = "there are no suites yet" if suite_id is None else f"there is no suite {suite_id}"
@@ -281,7 +282,7 @@ def add_launches(
     intakes: Sequence[SourceLaunch],
     options: RunConfig,
 ) -> tuple[Suite, int]:
-    """The suite with what is new in the intakes, and how much that is."""
+    """Store what is new in the intakes; return the suite and the number of new cases."""
     at = time.time()
     sweep_dormant(connection, _find_launch_time(intakes, at))
     if suite is None:
@@ -315,7 +316,7 @@ def add_launches(
 
 
 def _find_launch_time(intakes: Sequence[SourceLaunch], now: float) -> float:
-    """When these launches ran: what had not been seen for long then is what sleeps."""
+    """Return the earliest launch time: symptoms unseen for long before it are dormant."""
     start_times = [parse_timestamp(intake.launch.started_at) for intake in intakes]
     return min((at for at in start_times if at is not None), default=now)
 
@@ -324,8 +325,8 @@ _AT_ONCE = 64
 
 
 def _take_many_at_once(pool: AgentPool, options: RunConfig) -> AgentPool:
-    """The built-in analyst answers at once: the more cases share a transaction, the better. Whoever
-    said how many are asked at once knows why."""
+    """Let the built-in analyst answer many cases in one transaction, unless the user set a
+    limit."""
     agents = [carrier for role, carrier in pool.carriers.items() if role != HUMAN]
     if options.parallel or not all(isinstance(each, BuiltinAnalystRole) for each in agents):
         return pool
@@ -342,8 +343,8 @@ def work_on_suite(
     wait_for_limits: bool,
     started: Callable[[RunSession], None] = lambda _session: None,
 ) -> RunResult:
-    """Work on the suite's run until it ends or must wait. Where the failing tests can be run, they
-    are run when everything is found, and before anybody reviews it."""
+    """Work on the suite's run until it ends or must wait. Failing tests that can be run are run
+    when all findings are made, before any review."""
     run = find_run(connection, suite.run_id)
     options = msgspec.convert(run.options, RunConfig)
     config = read_config(options)
@@ -384,7 +385,7 @@ def _hold_unproven(setup: RunSetup) -> RunSetup:
 
 
 def _prove_suite(project: Project, connection: Connection, suite: Suite, config: RcaConfig) -> None:
-    """Run the failing tests; what an earlier process left running is ended first."""
+    """Run the failing tests, after ending processes that an earlier one left behind."""
     owner = workspace_owner(project.db)
     asyncio.run(owner.cleanup_orphans(SystemClock(), grace=5.0))
     prove_suite(
@@ -399,12 +400,12 @@ def _prove_suite(project: Project, connection: Connection, suite: Suite, config:
 
 
 def read_status(connection: Connection, suite: Suite) -> str:
-    """How the suite's run stands."""
+    """Return the status of the suite's run."""
     return find_run(connection, suite.run_id).status
 
 
 def collect_findings(connection: Connection, suite: Suite) -> Findings:
-    """What is known about a suite at this moment."""
+    """Return the current findings of a suite."""
     run = find_run(connection, suite.run_id)
     options = msgspec.convert(run.options, RunConfig)
     return read_findings(
@@ -434,7 +435,7 @@ def _format_agents(options: RunConfig) -> str:
 
 
 def choose_report_folder(name: str, out: Path | None) -> Path:
-    """Where a suite's report goes; only where nothing else is."""
+    """Return the folder of a suite's report. Raise StateError if other files are in it."""
     slug = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip(".-")[:80] or "suite"
     folder = out or OUT / slug
     check_report_folder(folder)
@@ -442,8 +443,8 @@ def choose_report_folder(name: str, out: Path | None) -> Path:
 
 
 def write_report(findings: Findings, folder: Path) -> list[Path]:
-    """Write all documents; drafts of an earlier report that are no more true are removed. Whatever
-    moment it is killed at, the next one finds a folder that is empty or a report's."""
+    """Write all documents, and remove obsolete drafts. If this is interrupted, the folder stays
+    empty or recognizable as a report."""
     names = []
     _remove_drafts(folder)
     try:
@@ -460,7 +461,7 @@ def write_report(findings: Findings, folder: Path) -> list[Path]:
 
 
 def check_report_folder(folder: Path) -> None:
-    """Only a folder that is empty, new or a report of ours is written into."""
+    """Raise an error unless the folder is empty, new, or a report."""
     try:
         if folder.exists() and not folder.is_dir():
             raise UsageError(f"--out {folder} is a file; name a folder")

@@ -1,4 +1,4 @@
-"""Root-cause analysis as an application: its configuration, its hooks, its own roles."""
+"""Root-cause analysis as an application: configuration, hooks and roles."""
 
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
@@ -41,11 +41,11 @@ from interlock_rca.steps import F5, choose_names, find_phase
 from interlock_rca.taxonomy import TAXONOMY
 
 BASIC = "basic"
-"""The word that names the built-in analyst."""
+"""The word that selects the built-in analyst."""
 
 
 class BuiltinAnalystRole(PromptlessHandler):
-    """The place of the built-in analyst until a run is open that it can look into."""
+    """Stands for the built-in analyst until a run is open."""
 
     def __init__(self) -> None:
         super().__init__(_refuse_to_answer)
@@ -56,7 +56,7 @@ def _refuse_to_answer(_ask: Ask) -> Reply | None:
 
 
 def build_basic(_spec: AgentSpec, context: AgentContext) -> Carrier:
-    """The built-in analyst as an agent: it knows one circuit, and judges nothing of its own."""
+    """Return the built-in analyst as an agent. It knows one circuit and reviews nothing."""
     if context.circuit != "rca":
         other = f", not for {context.circuit}" if context.circuit else ""
         raise SourceError(f"the built-in analyst answers only for rca{other}")
@@ -69,7 +69,7 @@ def build_basic(_spec: AgentSpec, context: AgentContext) -> Carrier:
 
 
 _WITH_FAMILIES = (BuiltinAnalystRole, BatchCarrier, PullCarrier)
-"""Where one case of a family is investigated for all, unless the configuration says otherwise."""
+"""The carriers that investigate one case of a family for all, by default."""
 _UNREAD = "The built-in analyst was asked."
 
 
@@ -183,7 +183,7 @@ class Rca(Application):
 
 
 def _drop_prompts(circuit: Circuit, promptless: Collection[str]) -> Circuit:
-    """Write no prompts for roles that do not read them."""
+    """Drop the prompts of roles that do not read them."""
     steps = {
         name: msgspec.structs.replace(step, prompt=_UNREAD) if step.role in promptless else step
         for name, step in circuit.steps.items()
@@ -199,7 +199,7 @@ def _add_builtin_answers(
     look_ahead: bool,
 ) -> dict[str, Carrier]:
     """Put our own answers before each carrier; roles that share a carrier share them. With
-    `look_ahead`, what needs no agent is answered before one is asked."""
+    `look_ahead`, anything that needs no agent is answered first."""
     made: dict[int, Carrier] = {}
     for role, carrier in carriers.items():
         if id(carrier) in made:

@@ -18,7 +18,6 @@ from interlock_rca.analyst.answers import CLEAR_SUSPECT, SuiteCause
 from interlock_rca.analyst.chances import CulpritLead
 from interlock_rca.analyst.similarity import Traits, decode_traits, score_similarity
 from interlock_rca.check_answer import list_selected_repos
-from interlock_rca.clues import FailureClues
 from interlock_rca.findings import limit_confidence, read_investigated_suspects, read_suspects
 from interlock_rca.hooks import RcaHooks
 from interlock_rca.intake import decode_failure
@@ -31,6 +30,7 @@ from interlock_rca.knowledge.suites import (
     has_agreed_cause,
 )
 from interlock_rca.known_causes import KnownCauses, PriorMatch, build_recall_answer
+from interlock_rca.lookups import FailureLookups
 from interlock_rca.prompt_data.groups import find_skew
 from interlock_rca.prompt_data.subject import ClockLimits
 from interlock_rca.records import Failure, Reproduction
@@ -130,7 +130,7 @@ class BuiltinAnalyst:
     def __init__(self, hooks: RcaHooks, thresholds: Mapping[str, Any]) -> None:
         self._hooks = hooks
         self._sure = float(thresholds["convergence_sufficient"])
-        self._clues = FailureClues(hooks)
+        self._lookups = FailureLookups(hooks)
         self._known_causes = KnownCauses(hooks.connection)
         self._traits: dict[int, Traits | None] = {}
         self._steps: dict[str, Callable[[Ask, Case, Failure], dict[str, Any]]] = {
@@ -241,21 +241,21 @@ class BuiltinAnalyst:
     def _has_passed_since(self, ask: Ask, cause: Rca) -> bool:
         """Return True if the tests passed with this cause's commit: something has brought it back
         since."""
-        first = next(iter(self._clues.list_suspects(cause)), None)
-        if first is None or first.score < CLEAR_SUSPECT or self._clues.is_unsteady(ask):
+        first = next(iter(self._lookups.list_suspects(cause)), None)
+        if first is None or first.score < CLEAR_SUSPECT or self._lookups.is_unsteady(ask):
             return False
-        found = self._clues.find_range(ask, first.repo)
+        found = self._lookups.find_range(ask, first.repo)
         return self._hooks.workspace.has_passed_with(first.repo, first.commit, found)
 
     def _answer_triage(self, ask: Ask, case: Case, failure: Failure) -> dict[str, Any]:
-        kind = self._clues.find_kind(ask, failure)
-        if kind.confidence < answers.SURE_KIND_SCORE and self._clues.is_first_of_family(ask):
-            kind = self._clues.find_kind_by_leads(ask, failure)
+        kind = self._lookups.find_kind(ask, failure)
+        if kind.confidence < answers.SURE_KIND_SCORE and self._lookups.is_first_of_family(ask):
+            kind = self._lookups.find_kind_by_leads(ask, failure)
         size = self._hooks.count_family(case.case_id)
         cascade = size - 1 if size >= _CASCADE and is_setup_failure(failure) else 0
         launch = self._hooks.find_launch(ask.case_no)
         signs = find_skew(failure, launch, ClockLimits()).warning
-        where = self._clues.find_candidate_repos(ask, failure, kind.category, kind.confidence)
+        where = self._lookups.find_candidate_repos(ask, failure, kind.category, kind.confidence)
         return answers.build_triage_answer(
             kind, where, cascade=cascade, skew=signs, failure=failure
         )
@@ -271,7 +271,7 @@ class BuiltinAnalyst:
         )
         known = list(self._hooks.workspace.repositories)
         return answers.build_resolve_answer(
-            self._clues.find_repos(ask, failure, category, sureness), known, tried
+            self._lookups.find_repos(ask, failure, category, sureness), known, tried
         )
 
     def _answer_investigate(self, ask: Ask, case: Case, failure: Failure) -> dict[str, Any]:
@@ -280,10 +280,10 @@ class BuiltinAnalyst:
         name = repos[min(done, len(repos) - 1)]["name"] if repos else ""
         looked_into = {each["name"] for each in repos}
         repository = self._hooks.workspace.repositories.get(name)
-        leads = self._clues.find_leads(ask, failure)
+        leads = self._lookups.find_leads(ask, failure)
         found = [lead for lead in leads if lead.repo == name]
-        count = len(self._clues.list_commits(ask, name))
-        span = self._clues.find_range(ask, name)
+        count = len(self._lookups.list_commits(ask, name))
+        span = self._lookups.find_range(ask, name)
         commits = [lead.commit for lead in found[:5]] if repository else []
         urls = {each.hash: repository.build_commit_url(each.hash) for each in commits if repository}
         sizes = {
@@ -291,11 +291,11 @@ class BuiltinAnalyst:
             for each in commits
             if repository and (size := repository.count_changed_lines(each))
         }
-        kind = self._clues.find_kind_by_leads(ask, failure)
+        kind = self._lookups.find_kind_by_leads(ask, failure)
         search = answers.RepositorySearch(
             repo=name,
             leads=found,
-            spots=self._clues.locate_frames(ask, failure, name),
+            spots=self._lookups.locate_frames(ask, failure, name),
             looked_at=count,
             urls=urls,
             sizes=sizes,
@@ -310,7 +310,7 @@ class BuiltinAnalyst:
         mine = case.answers.get(F3, {})
         others = (
             [self._build_suite_cause(each, own) for each in self._list_earlier_causes(own)]
-            if own and not self._clues.is_unsteady(ask)  # it would be blamed on their commits
+            if own and not self._lookups.is_unsteady(ask)  # it would be blamed on their commits
             else []
         )
         score = mine.get("convergence_score", 0.0)
@@ -340,7 +340,7 @@ class BuiltinAnalyst:
             rca_id=cause.rca_id,
             title=cause.title,
             likeness=alike,
-            suspects=self._clues.list_suspects(cause),
+            suspects=self._lookups.list_suspects(cause),
             score=cause.convergence_score or 0.0,
             versions=cause.affected_versions,
             is_same_kind=bool(mine and theirs and _is_same_kind(mine, theirs)),

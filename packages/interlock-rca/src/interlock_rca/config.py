@@ -1,4 +1,4 @@
-"""How root-cause analysis is configured: a project's tables, and what one suite was begun with."""
+"""The configuration of root-cause analysis: a project's tables, and the terms of one suite."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,30 +12,30 @@ from interlock_rca.reproduce.command import check_line
 from interlock_rca.sources.git.open import check_unique_names, parse_repo, read_workspace
 
 AUTO = "auto"
-"""As a last green revision: of each test its own, as the memory of results knows it."""
+"""The last green revision that means: each test's own last pass in the memory of results."""
 Review = Literal["human", "auto", "dispatch"]
 
 
 class ReproduceConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How suspects are confirmed by running the failing tests."""
+    """How to confirm suspects by running the failing tests."""
 
     command: str = ""
-    """A shell line that exits with 0 if the test passes: `pytest {test}`. Nothing is run without
-    it. {test}, {file}, {name} and {class} are filled in, each as one argument."""
+    """A shell line that exits with 0 if the test passes: `pytest {test}`. Without it, nothing is
+    run. {test}, {file}, {name} and {class} are filled in, each as one argument."""
     setup: str = ""
-    """A shell line that is run before it, once at each commit: what a build needs."""
+    """A shell line run once at each commit before it, such as a build."""
     repo: str = ""
-    """The repository that it is run in, if there are several; by default that of the suspect."""
+    """The repository to run it in; by default that of the suspect."""
     repeats: int = 3
-    """How often a commit must come out the same before it is believed."""
+    """The number of equal outcomes at which a commit's result is believed."""
     timeout: float = 600.0
     """Seconds for one run of the command, or of the set-up."""
     minutes: float = 30.0
-    """For all runs of one analysis together. What is left is done by the next one."""
+    """Minutes for all runs of one analysis; the next analysis continues."""
     runs: int = 200
-    """How many runs one analysis may make."""
+    """The most runs of one analysis."""
     keep_ignored: bool = False
-    """Whether files that git ignores stay from commit to commit: faster builds, less certainty."""
+    """Keep git-ignored files from commit to commit: faster builds, less certainty."""
 
     def __post_init__(self) -> None:
         check_line(self.command, "reproduce")
@@ -49,7 +49,7 @@ class ReproduceConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
 
 
 class RcaTables(msgspec.Struct, frozen=True):
-    """What a project says about root-cause analysis in interlock.toml, at the top level."""
+    """A project's top-level tables in interlock.toml about root-cause analysis."""
 
     repo: list[dict[str, Any]] = []
     last_green: str | dict[str, str] = ""
@@ -58,29 +58,30 @@ class RcaTables(msgspec.Struct, frozen=True):
 
 
 class RcaConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """How a suite is investigated."""
+    """The terms of a suite's investigation."""
 
     repos: tuple[Repo, ...] = ()
     last_green: Mapping[str, str] = {}
-    """Of each repository the revision that last passed; under "" that of all others."""
+    """The last green revision of each repository; "" applies to all others."""
     ranges: Mapping[str, Mapping[str, TestRange]] = {}
-    """Of each repository and test, where to look for what broke it, as the history of its results
-    tells (`--last-green auto`)."""
+    """For each repository and test, the commits between which it broke, by the history of its
+    results (`--last-green auto`)."""
     review: Review = "human"
-    """Who answers F5: a human over the inbox, a rule above a threshold, or whoever is asked."""
+    """Who answers F5: a human in the inbox, a rule above a threshold, or the agent of the other
+    steps."""
     review_above: float = 0.85
-    """What a finding must score to be approved without a human, if a rule may do that."""
+    """The score at which the rule approves a finding without a human."""
     families: bool | None = None
-    """Whether one case of a family is investigated for the others; if nobody says so, where our own
-    analyst or a batch of agents does it."""
+    """Investigate one case of a family for the others; by default, only the built-in analyst and
+    batches of agents do."""
     recall_first: bool = False
-    """Whether the store is looked up before anybody is asked whether a failure is known."""
+    """Look failures up in the store before asking whether they are known."""
     codes: Mapping[str, str] = {}
-    """A project's own defect codes, each with its category."""
+    """A project's own defect codes with their categories."""
     cache: str = ""
-    """The folder where histories of repositories are kept."""
+    """The folder of cached repository histories."""
     reproduce: ReproduceConfig = ReproduceConfig()
-    """How suspects are confirmed by running, if they are."""
+    """The confirmation of suspects by running tests."""
 
 
 def change_config(
@@ -90,7 +91,7 @@ def change_config(
     last_green: list[str] | None = None,
     **flags: Any,
 ) -> RcaConfig:
-    """The configuration with what the user gave; flags that are None change nothing."""
+    """Return the configuration with the user's changes; flags that are None change nothing."""
     named = [parse_repo(word) for word in repo or ()]
     given = check_unique_names(
         [*(read_workspace(workspace) if workspace else ()), *named], "--repo"
@@ -104,7 +105,7 @@ def change_config(
     if given:
         changes["repos"] = (*kept, *given)
     if greens:
-        # One revision for all is meant for all: what a file says about single ones is overruled.
+        # One revision for all overrides the settings of single repositories.
         changes["last_green"] = greens if "" in greens else {**before.last_green, **greens}
     found = msgspec.structs.replace(before, **changes)
     unknown = sorted({name for name in found.last_green if name} - {r.name for r in found.repos})

@@ -1,7 +1,7 @@
-"""The application of the circuit `rca`: facts, guards, effects and families, over one connection.
+"""The hooks of the circuit `rca`: facts, guards, effects and families, over one connection.
 
-They stand between the loop, which knows nothing of an analysis, and the tables of this feature:
-they fetch what a decision needs, and carry out what its rule says.
+They connect the loop, which knows nothing of an analysis, with this package's tables: they fetch
+what a decision needs, and carry out its rule's effect.
 """
 
 import secrets
@@ -46,7 +46,7 @@ from interlock_rca.workspace import CheckoutSet
 
 _traits = msgspec.json.Decoder(Traits).decode
 _SOMEBODY = "whoever was asked"
-"""Who reviewed, where no human is named: the answer came over another carrier than the inbox."""
+"""The reviewer's name if no human is named: the answer came over a carrier other than the inbox."""
 
 
 class CaseOrder(msgspec.Struct, frozen=True, kw_only=True):
@@ -125,8 +125,8 @@ class RcaHooks(DefaultHooks):
         self._to_prove: set[str] = set()
 
     def context_for(self, case_no: int, case: Case, dispatch_id: int) -> ExecutionContext:
-        """An agent on another host finds the repositories there that have a remote, as they were
-        tested; the prompt then names those."""
+        """Return the tested checkouts of repositories with a remote, for an agent on another host;
+        its prompt names those."""
         if not self._readers.elsewhere(case.step):
             return NO_CONTEXT
         found = self.workspace.list_checkouts(self.find_launch(case_no))
@@ -139,14 +139,14 @@ class RcaHooks(DefaultHooks):
         )
 
     def hold_unproven(self) -> None:
-        """Hold what comes to its review back until its test was run: somebody does that when
-        nothing else is left to do, and then works on the run again."""
+        """Hold cases back from review until their tests were run. The caller runs them when nothing
+        else is left to do, and then works on the run again."""
         suite = find_suite(self.connection, run_id=self._run_id)
         self._proven = load_reproductions(self.connection, suite.suite_id) if suite else ()
 
     def find_ranges(self, case_id: str) -> dict[str, TestRange]:
-        """Where to look for what broke a case, by repository: the tightest range that the steady
-        tests of its family agree on, else its own."""
+        """Return by repository the range in which a case broke: the tightest that the steady tests
+        of its family agree on, else its own."""
         found: dict[str, TestRange] = {}
         for repo, ranges in self.config.ranges.items():
             own = ranges.get(self._test_of.get(case_id, ""))
@@ -165,19 +165,20 @@ class RcaHooks(DefaultHooks):
 
     @cached_property
     def _members(self) -> Mapping[str, Sequence[str]]:
-        """The cases of each family."""
+        """Return the cases of each family."""
         found: dict[str, list[str]] = {}
         for case_id, family in self._family_of.items():
             found.setdefault(family, []).append(case_id)
         return found
 
     def iterate_views(self, only: Collection[int] | None = None) -> Iterable[CaseView]:
-        """The cases of the suite, as they came, one at a time: all, or those with these numbers."""
+        """Yield the suite's cases in order, one at a time: all, or those with these numbers."""
         suite = find_suite(self.connection, run_id=self._run_id)
         return iterate_case_views(self.connection, suite.suite_id, only) if suite else ()
 
     def count_families(self) -> tuple[Mapping[str, int], Mapping[str, int]]:
-        """How many cases each family has, and the number of its first. Who has no family is one."""
+        """Return the size of each family and the number of its first case. A case without a family
+        is its own."""
         sizes: Counter[str] = Counter()
         first: dict[str, int] = {}
         for case_id, family in self._family_of.items():
@@ -186,14 +187,14 @@ class RcaHooks(DefaultHooks):
         return sizes, first
 
     def count_family(self, case_id: str) -> int:
-        """How many cases its family has, itself included."""
+        """Return the size of a case's family, itself included."""
         return self._sizes.get(self._family_of.get(case_id, ""), 1)
 
     def find_position(self, case_no: int) -> CasePosition | None:
         return find_position(self.connection, case_no)
 
     def find_launch(self, case_no: int) -> Launch | None:
-        """A case stays in its launch: this is asked many times for each."""
+        """Return a case's launch, cached because it is asked for many times."""
         if case_no not in self._launch_of:
             self._launch_of[case_no] = self.prompt_data.read_launch(self.find_position(case_no))
         return self._launch_of[case_no]
@@ -211,7 +212,7 @@ class RcaHooks(DefaultHooks):
         )
 
     def _list_read_names(self, step: str) -> Collection[str]:
-        """The parameters that a step's prompt may read: others need not be made."""
+        """Return the parameters that a step's prompt reads, so that others need not be built."""
         if step not in self._read_names:
             template = self._circuit.steps[step].prompt
             self._read_names[step] = list_names(template) if template else {*PARAMETER_NAMES}
@@ -233,8 +234,8 @@ class RcaHooks(DefaultHooks):
         return msgspec.structs.replace(signal, data=found.data)
 
     def find_takeover(self, case_no: int, case: Case, other: str = "") -> dict[str, Any] | None:
-        """What the signal `linked` says, if another of its family, or that other, was investigated
-        for the case when it first comes to its own investigation."""
+        """Return the data of the signal `linked` if another case of the family, or `other`, was
+        investigated for this one on its first arrival at the investigation."""
         if self.families is None or case.step not in (F2, F3) or _count_visits(case.visits) != 1:
             return None
         own = self.find_position(case_no)
@@ -251,7 +252,7 @@ class RcaHooks(DefaultHooks):
         return None
 
     def _check_linked(self, case_no: int, case: Case, signal: Signal) -> Signal | RefusedAnswer:
-        """Only what Interlock found to be a family is one; no agent can say so."""
+        """Refuse `linked` unless Interlock itself found the family; no agent can claim one."""
         other = signal.data.get("representative")
         found = (
             self.find_takeover(case_no, case, other) if other and isinstance(other, str) else None
@@ -280,7 +281,7 @@ class RcaHooks(DefaultHooks):
         return held or case.case_id in self._to_prove
 
     def _is_unproven(self, case_no: int, case: Case) -> bool:
-        """Whether its test is to be run before anybody reviews what was found."""
+        """Return True if its test must be run before the review."""
         if self._proven is None or case.status != OPEN or case.step != F5:
             return False
         own = self.find_position(case_no)
@@ -296,7 +297,7 @@ class RcaHooks(DefaultHooks):
 
 
 def _restore_queue(families: FamilyQueue, views: Sequence[CaseView]) -> FamilyQueue:
-    """Put every case where the journal left it."""
+    """Restore every case from the journal."""
     for view in views:
         visits = _count_visits(view.visits)
         started = view.asked or view.step not in (F2, F3) or visits > 1
@@ -305,17 +306,17 @@ def _restore_queue(families: FamilyQueue, views: Sequence[CaseView]) -> FamilyQu
 
 
 def _is_past_investigation(view: CaseView) -> bool:
-    """Whether a case that rests may stand in for others: it has its investigation behind it."""
+    """Return True if a resting case may represent others, having been investigated."""
     return view.status != OPEN or view.step in (F5, F6)
 
 
 def _count_visits(visits: Mapping[str, int]) -> int:
-    """How often a case came to its investigation."""
+    """Return how often a case came to its investigation."""
     return visits.get(F2, 0) + visits.get(F3, 0)
 
 
 def _add_current_repo(context: Mapping[str, Any]) -> dict[str, Any]:
-    """The context with the repository that the next dispatch is about, where there are several."""
+    """Add the repository that the next dispatch is about, if there are several."""
     repos = list_selected_repos(context)
     done = len(context.get("findings", ()))
     current = {**context, "selected_repos": repos} if repos else dict(context)

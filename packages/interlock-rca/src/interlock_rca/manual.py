@@ -1,4 +1,4 @@
-"""An investigation by hand, a step per call: which case is meant, what is next, where it stands."""
+"""An investigation by hand, a step per call: choose the case, show the next step and its state."""
 
 import time
 from collections.abc import Sequence
@@ -27,13 +27,13 @@ from interlock_rca.report.markdown import render_regressions
 from interlock_rca.report.outline import build_outline
 
 _MAX_DIGITS = 20
-"""No item has a number as long as this."""
+"""No item number has as many digits."""
 _MAX_NAMES = 10
 _BY_HAND: dict[str, str | int] = {"dispatch": "manual"}
 
 
 class CaseStanding(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a case stands, and what was decided about it in this call."""
+    """The state of a case, and the decisions made in this call."""
 
     suite_id: int
     case_id: str
@@ -42,12 +42,12 @@ class CaseStanding(msgspec.Struct, frozen=True, kw_only=True):
     status: str
     dispatch_id: int | None
     asked_of: str
-    """Whose answer it waits for, in the words of --agent and --dispatch."""
+    """Whose answer is awaited, as --agent and --dispatch name it."""
     prompt_path: str
     artifact_path: str
     folder: str
     complaint: str
-    """Why its last answer could not be used."""
+    """Why its last answer was refused."""
     decided: list[dict[str, Any]]
 
 
@@ -73,7 +73,7 @@ def _dispatch_by_hand(options: RunConfig, suite: Suite | None) -> RunConfig:
 def save_case_artifact(
     connection: Connection, suite: Suite, word: str, file: Path
 ) -> tuple[CaseSummary, SavedArtifact]:
-    """Save an answer for the case of that name, or for the one that the artifact itself names."""
+    """Save an answer for the named case, or for the case that the artifact names."""
     case = find_case(connection, suite, word or _find_case_in(connection, suite, file))
     saved = save_artifact(connection, case, file, f"asterisk cursor --case-id {case.case_no}")
     return case, saved
@@ -82,7 +82,7 @@ def save_case_artifact(
 def advance_cases(
     project: Project, connection: Connection, suite: Suite, numbers: Sequence[int]
 ) -> list[CaseStanding]:
-    """Take what was saved for these cases, write out what is next, and read where they stand."""
+    """Take the saved answers of these cases, write their next prompts, and return their states."""
     since = time.time()
     run = find_run(connection, suite.run_id)
     options = msgspec.convert(run.options, RunConfig)
@@ -102,19 +102,19 @@ def advance_cases(
 
 
 def read_case_state(connection: Connection, suite: Suite, case: CaseSummary) -> CaseState:
-    """A case with its loops and its history."""
+    """Return a case with its loops and history."""
     circuit = load_circuit(find_run(connection, suite.run_id))
     dispatches = list_dispatches(connection, case_no=case.case_no)
     return build_state(case, dispatches, suite.suite_id, circuit)
 
 
 def list_open_cases(connection: Connection, suite: Suite) -> list[CaseSummary]:
-    """The cases that wait for answers."""
+    """Return the cases that wait for answers."""
     return [each for each in list_cases(connection, suite.run_id) if each.status == "open"]
 
 
 def find_case(connection: Connection, suite: Suite, word: str) -> CaseSummary:
-    """The case of that name, number or item; the first open one if none is named."""
+    """Return the case with that name, number or item; without a word, the first open one."""
     cases = list_cases(connection, suite.run_id)
     if not cases:
         raise StateError(f"suite {suite.suite_id} has no cases")
@@ -131,8 +131,8 @@ def find_case(connection: Connection, suite: Suite, word: str) -> CaseSummary:
 
 
 def _find_case_in(connection: Connection, suite: Suite, file: Path) -> str:
-    """The case that an artifact names itself, by the number of its item; empty if it names none.
-    Whatever is wrong with the file is reported when it is saved."""
+    """Return the case that an artifact names by its item's number, or "". Saving the file reports
+    its problems."""
     items = read_item_ids(file)
     found = {item: find_case_of_item(connection, suite.suite_id, item) for item in items}
     if not any(found.values()):
@@ -181,7 +181,7 @@ def _read_standing(
 
 
 def _find_agent(circuit: Circuit, options: RunConfig, case: CaseSummary) -> str:
-    """Whose answer an open case waits for."""
+    """Return whose answer an open case waits for."""
     if case.dispatch_id is None:
         return ""
     dispatch = str(options.files.get("dispatch", ""))

@@ -189,7 +189,7 @@ def _format_suspect(each: DigestCause, links: Links) -> str:
 
 
 def _find_excerpt(each: DigestCause) -> str:
-    """Return the stack of a cause's failure, or else its message."""
+    """Return the output of a cause's failure: its stack, or else its excerpt."""
     stacks = (case.stack or case.excerpt for case in each.cause.cases)
     return next(filter(None, stacks), "") or next(
         (test.excerpt for test in each.tests if test.excerpt), ""

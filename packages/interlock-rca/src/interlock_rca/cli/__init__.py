@@ -1,1 +1,1 @@
-"""The package's verbs: flags in, text or JSON out."""
+"""The verbs of interlock-rca."""

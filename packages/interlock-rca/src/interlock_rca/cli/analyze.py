@@ -124,7 +124,7 @@ class ReproduceOptions(msgspec.Struct, frozen=True, kw_only=True):
     reproduce_minutes: ReproduceMinutes = None
 
     def to_settings(self) -> dict[str, Any]:
-        """What `change_config` takes."""
+        """Return the flags as `change_config` takes them."""
         return {
             "command": self.reproduce,
             "setup": self.reproduce_setup,
@@ -281,13 +281,13 @@ def analyze(
 
 
 _COLLECT_AFTER = 50_000
-"""New objects between two looks for cycles: an analysis makes very many, hardly any in cycles."""
+"""New objects between two garbage collections: an analysis makes very many, and few cycles."""
 
 
 def _analyze_on_server(
     server: str, sources: Sequence[str], suite: str, token_file: Path | None, *, json: bool
 ) -> NoReturn:
-    """Send the results, wait for the report, and end as if it had been made here."""
+    """Send the results, wait for the report, and exit as if it had been made here."""
     from interlock_rca.remote import send_results
 
     found = send_results(server, sources, suite, token_file, lambda at: echo_note(f"report: {at}"))
@@ -310,7 +310,7 @@ def resume_run(
     *,
     json: bool,
 ) -> None:
-    """Go on with the suite of a run, and write its report."""
+    """Continue the suite of a run, and write its report."""
     from interlock_rca.knowledge.suites import find_suite
 
     with project.write() as connection:
@@ -362,7 +362,7 @@ def _report_no_failures(found: "Analysis", *, json: bool) -> None:
 def _echo_report(
     fields: dict[str, Any], findings: "Findings", more: dict[str, Any] | None = None
 ) -> None:
-    """What report.json holds, and report.schema.json describes, between other fields."""
+    """Print the content of report.json (see report.schema.json) between other fields."""
     from interlock_rca.report.document import encode_document, insert_cases
     from interlock_rca.report.outline import build_outline
 
@@ -402,7 +402,7 @@ def _show_findings(
 
 
 def shorten_waiting_lines(waiting: Sequence[str], run_id: int) -> list[str]:
-    """What waits for an answer by hand, in so many lines that the summary is still seen."""
+    """Return the lines about pending manual answers, cut so that the summary stays visible."""
     if len(waiting) <= _BY_HAND:
         return list(waiting)
     more = plural(len(waiting) - _BY_HAND, "more case waits", "more cases wait")
@@ -501,7 +501,7 @@ def _show_push(pushed: "PushResult", left: dict[str, int]) -> None:
 
 
 class CauseStatus(StrEnum):
-    """The life of a root cause."""
+    """The states of a root cause."""
 
     OPEN = "open"
     RESOLVED = "resolved"

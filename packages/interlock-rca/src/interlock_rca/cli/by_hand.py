@@ -1,7 +1,7 @@
 """The command `asterisk`: an investigation by hand, a step per call. State survives between calls.
 
-`cursor` writes the next prompt, `save` takes its answer and goes on, `status` tells where a case
-stands. They work on the same database as everything else.
+`cursor` writes the next prompt, `save` takes its answer and continues, `status` shows a case. They
+work on the same database as all other verbs.
 """
 
 from pathlib import Path
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 
 class _Verbs(TyperGroup):
-    """The verbs below, and calibrate where it is installed."""
+    """The verbs below, and calibrate if it is installed."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         return [*super().list_commands(ctx), *(["calibrate"] if find_verb("calibrate") else [])]
@@ -175,8 +175,8 @@ def save_artifact(
 def status(
     case_id: CaseWord = "", suite_id: SuiteNumber = None, db: Db = None, json: Json = False
 ) -> None:
-    """Where a case stands: its step, its loops, its history. Without --case-id, the first open
-    case, and all that are open."""
+    """Show a case: its step, loops and history. Without --case-id, shows the first open case and
+    lists the others."""
     with open_project(db).read() as connection:
         suite = get_suite(connection, suite_id)
         case = manual.find_case(connection, suite, case_id)
@@ -219,7 +219,7 @@ def _echo_standings(standings: "list[CaseStanding]", *, json: bool) -> None:
 
 
 def _format_hint(standing: "CaseStanding") -> str:
-    """What else to do, where nothing was written out."""
+    """Return a hint for a case that has no prompt to answer."""
     if standing.asked_of == "human":
         return f": 'interlock answer {standing.dispatch_id} approve', see 'interlock inbox'"
     if standing.status == "ended":

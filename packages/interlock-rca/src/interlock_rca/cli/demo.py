@@ -1,8 +1,8 @@
-"""The verb demo: a small world with real failures in it, and the real commands run on them.
+"""The verb demo: a small world with real failures, and the real commands run on them.
 
-Each command is a process of its own, shown as a user would type it. In the middle the analysis is
-killed with SIGKILL; what follows proves that nothing was lost. At the end what was found stands
-next to what was planted.
+Each command is a process of its own, shown as a user would type it. Halfway, the analysis is killed
+with SIGKILL; the rest proves that nothing was lost. At the end the findings stand beside the
+planted faults.
 """
 
 import os
@@ -65,7 +65,7 @@ def demo(
 
 
 class DemoShow:
-    """Runs commands in the world and says them as they would be typed."""
+    """Runs commands in the world and prints them as a user would type them."""
 
     def __init__(self, world: "DemoWorld", echo: Callable[..., None]) -> None:
         self.played: list[dict[str, Any]] = []
@@ -97,7 +97,7 @@ class DemoShow:
         self._run_command("doctor", "--deep")
 
     def show_verdict(self) -> "list[DemoRow]":
-        """Show what was found, next to what was planted."""
+        """Show the findings beside the planted faults."""
         from interlock.api.project import Project
         from interlock_rca.analyze import collect_findings, get_suite
         from interlock_rca.demo.verdict import (
@@ -175,7 +175,7 @@ class DemoShow:
 
 
 def _reset_world(world: "DemoWorld") -> None:
-    """Forget what an earlier demo found; write down where the repositories are."""
+    """Remove the results of an earlier demo; write down where the repositories are."""
     for old in (world.folder / ".interlock").glob("interlock.db*"):
         old.unlink() if old.is_file() else shutil.rmtree(old)
     repos = "\n".join(
@@ -190,5 +190,5 @@ def _build_command(*words: str) -> list[str]:
 
 
 def _build_environment() -> dict[str, str]:
-    """Nothing of the user's own settings: the small world is for itself."""
+    """Return an environment without the user's own settings."""
     return {name: value for name, value in os.environ.items() if not name.startswith("INTERLOCK_")}

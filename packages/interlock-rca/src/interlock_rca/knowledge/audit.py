@@ -1,7 +1,7 @@
-"""The audit of RCA's tables: what no constraint of one table can promise.
+"""Audit RCA's tables for what no constraint of one table can promise.
 
-A table of queries and functions, each answering with the subjects that break its rule. The foreign
-keys among these tables are checked with all others.
+A table of queries and functions, each returning the subjects that break its rule. Foreign keys
+among these tables are checked with all others.
 """
 
 from collections.abc import Iterator

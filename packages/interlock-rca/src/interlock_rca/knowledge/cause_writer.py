@@ -1,10 +1,10 @@
-"""The rows that effects write: an RCA case, its root cause, its symptom, and the links among them.
+"""Write the rows of effects: an RCA case, its root cause, its symptom, and their links.
 
-A case that has a symptom and a root cause has them linked to each other. A case has at most one
-open root cause of its own, and then that is the one it is linked to. What another case relies on is
-never taken from it: a root cause that its case gives up is archived only if nobody else has it,
-else it becomes the other's. A symptom counts each case once; one that slept, or was resolved, or
-whose causes are all fixed, and is seen again, is a regression.
+A case's symptom and root cause are linked to each other. A case has at most one open root cause of
+its own, and is then linked to it. A root cause that another case relies on is never taken from it:
+when its case gives it up, it is archived only if nobody else has it, else it becomes the other's. A
+symptom counts each case once. A symptom that was dormant or resolved, or whose causes are all
+fixed, is a regression when seen again.
 """
 
 from collections.abc import Iterable
@@ -37,7 +37,7 @@ _UNLINK = (
 
 
 class RcaCase(msgspec.Struct, frozen=True):
-    """What effects need to know about a case."""
+    """The facts about a case that effects need."""
 
     case_no: int
     suite_id: int
@@ -45,7 +45,7 @@ class RcaCase(msgspec.Struct, frozen=True):
     symptom_id: int | None
     rca_id: int | None
     owner_no: int | None
-    """The case that its root cause is of."""
+    """The case that owns its root cause."""
     name: str
     error_message: str
     error_pattern: str
@@ -57,7 +57,7 @@ class RcaCase(msgspec.Struct, frozen=True):
 
     @property
     def owns_rca(self) -> bool:
-        """Whether its root cause is its own, not one it shares with the case that found it."""
+        """Return True if its root cause is its own, not shared from another case."""
         return self.owner_no == self.case_no
 
 
@@ -80,8 +80,8 @@ def link_case(
     confidence: float | None = None,
     notes: str = "",
 ) -> None:
-    """Give a case that symptom and that root cause, and link the two. A link that only this case
-    stood for goes: what was taken back must not be recalled again."""
+    """Give a case that symptom and root cause, and link the two. A link that only this case
+    supported is removed, so that a withdrawn finding is not recalled again."""
     if symptom_id is not None and rca_id is not None:
         raw.execute(_LINK, (symptom_id, rca_id, case.case_no, confidence, notes, at))
     raw.execute(
@@ -93,7 +93,7 @@ def link_case(
 
 
 def set_status(raw: RawConnection, case: RcaCase, status: str, at: float) -> None:
-    """Move the case's status. One that is not closed any more opens its suite again."""
+    """Set the case's status. Reopening a case reopens its suite."""
     raw.execute(
         "update rca_cases set status = ?, updated_at = ? where case_no = ?",
         (status, at, case.case_no),
@@ -130,7 +130,7 @@ def add_note(raw: RawConnection, case_no: int, note: str) -> None:
 
 
 BY_REVIEW = 0
-"""The attempt of a root cause that no investigation made, but a review."""
+"""The attempt number of a root cause made by a review."""
 _TITLE = 80
 _NEW_CAUSE = (
     "insert into rcas (case_no, attempt, title, description, defect_type, category, component,"
@@ -159,7 +159,7 @@ _HAND_OVER = (
 
 
 class CauseText(msgspec.Struct, frozen=True, kw_only=True):
-    """What a root cause says."""
+    """The text of a root cause."""
 
     title: str
     description: str
@@ -172,7 +172,7 @@ class CauseText(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def make_headline(text: str) -> str:
-    """The first line of a text, short enough for a title."""
+    """Return the first line of a text, cut to a title."""
     first = next((line.strip() for line in text.splitlines() if line.strip()), "")
     return shorten(first, _TITLE)
 
@@ -186,8 +186,8 @@ def write_own_cause(
     *,
     followed: bool,
 ) -> int:
-    """The case's own root cause of that attempt; it takes the place of the one it had. If it is
-    `followed`, cases that shared the old one and were not reviewed with it get the new one."""
+    """Write the case's own root cause of that attempt in place of its earlier one. If `followed`,
+    cases that shared the old one, and were not reviewed with it, get the new one."""
     found = _find_attempt(raw, case_no, attempt)
     if found is not None and is_shared(raw, found, case_no, agreed=followed):
         found = None
@@ -207,15 +207,14 @@ def write_own_cause(
 
 
 def edit_cause(raw: RawConnection, rca_id: int, words: CauseText, at: float) -> None:
-    """Say it otherwise. One that was archived is open again: somebody stands for it."""
+    """Change a root cause's text. An archived one reopens, because somebody vouches for it."""
     raw.execute(_REWORD, (*_build_row(words), rca_id))
     if read_status(raw, rca_id) == "archived":
         change_status(raw, rca_id, "open", at)
 
 
 def change_status(raw: RawConnection, rca_id: int, status: str, at: float) -> None:
-    """Set the status with its date, which is never before the dates that came earlier; one that is
-    open again has no dates."""
+    """Set the status with its date, never before earlier dates; reopening clears the dates."""
     query = "select created_at, resolved_at, verified_at, archived_at from rcas where rca_id = ?"
     created, *dates = raw.execute(query, (rca_id,)).fetchone()
     if status == "open":
@@ -243,7 +242,7 @@ def read_cause_text(raw: RawConnection, rca_id: int) -> CauseText:
 
 
 def is_shared(raw: RawConnection, rca_id: int, case_no: int, *, agreed: bool = False) -> bool:
-    """Another case has it; `agreed`: one that was reviewed with it."""
+    """Return True if another case has it; with `agreed`, one that was reviewed with it."""
     query = _SHARING_AGREED if agreed else _SHARING
     return raw.execute(query, (rca_id, case_no)).fetchone() is not None
 
@@ -251,9 +250,8 @@ def is_shared(raw: RawConnection, rca_id: int, case_no: int, *, agreed: bool = F
 def retire_own_cause(
     raw: RawConnection, case_no: int, keep: int | None, at: float, *, followed: bool
 ) -> list[int]:
-    """Give up the case's own open root cause, unless it is the one to keep. If it is `followed`,
-    the cases that share it and were not reviewed with it shall have its successor: they are the
-    answer."""
+    """Give up the case's own open root cause unless it is `keep`. If `followed`, return the cases
+    that share it and were not reviewed with it: they get its successor."""
     query = "select rca_id from rcas where case_no = ? and status = 'open'"
     row = raw.execute(query, (case_no,)).fetchone()
     if row is None or row[0] == keep:
@@ -271,7 +269,7 @@ def retire_own_cause(
 
 
 def reassign_cause(raw: RawConnection, followers: Iterable[int], rca_id: int, at: float) -> None:
-    """Cases that shared what was given up get what took its place."""
+    """Give the followers of a retired root cause its successor."""
     for case_no in followers:
         case = read_case(raw, case_no)
         link_case(raw, case, case.symptom_id, rca_id, at, notes="followed")
@@ -279,7 +277,7 @@ def reassign_cause(raw: RawConnection, followers: Iterable[int], rca_id: int, at
 
 
 def add_versions(raw: RawConnection, rca_id: int, labels: Iterable[str]) -> None:
-    """The versions in which a root cause was seen, each once."""
+    """Add the versions in which a root cause was seen, each once."""
     (text,) = raw.execute(
         "select affected_versions from rcas where rca_id = ?", (rca_id,)
     ).fetchone()
@@ -329,18 +327,19 @@ _NEW_SYMPTOM = (
 
 
 class SymptomMatch(msgspec.Struct, frozen=True):
-    """A symptom that a case reports."""
+    """The symptom that a case reports."""
 
     symptom_id: int
     first: bool
-    """The case had not been counted for it."""
+    """True if the case was not counted before."""
     regression: bool
 
 
 def match_symptom(
     raw: RawConnection, case: RcaCase, at: float, component: str = "", severity: str = ""
 ) -> SymptomMatch | None:
-    """The symptom of the case's fingerprint, made if need be; None if it has no fingerprint."""
+    """Return the symptom of the case's fingerprint, created if needed; None without a
+    fingerprint."""
     if not case.fingerprint:
         return None
     row = raw.execute(
@@ -359,7 +358,8 @@ def match_symptom(
 def count_sighting(
     raw: RawConnection, symptom_id: int, case_no: int, at: float
 ) -> SymptomMatch | None:
-    """A case reports a known symptom: it counts once, and wakes it up. None if there is no such."""
+    """Count a case for a known symptom once, and wake it up. Return None if there is no such
+    symptom."""
     if not is_row_id(symptom_id):
         return None
     query = "select status, first_seen_at, last_seen_at from symptoms where symptom_id = ?"
@@ -381,7 +381,7 @@ def count_sighting(
 
 
 def drop_sighting(raw: RawConnection, symptom_id: int, case_no: int) -> None:
-    """A case does not report that symptom after all."""
+    """Withdraw a case from a symptom."""
     row = (symptom_id, case_no)
     if raw.execute("delete from sightings where symptom_id = ? and case_no = ?", row).rowcount:
         raw.execute(
@@ -391,13 +391,13 @@ def drop_sighting(raw: RawConnection, symptom_id: int, case_no: int) -> None:
 
 
 def _find_time_seen(raw: RawConnection, case_no: int, at: float) -> float:
-    """When a case was seen: when its test failed, if that is known, whenever it is looked at."""
+    """Return when a case's test failed, if known: analysis may come much later."""
     row = raw.execute("select started_at from rca_cases where case_no = ?", (case_no,)).fetchone()
     return min(row[0], at) if row and row[0] is not None else at
 
 
 def _count_case(raw: RawConnection, symptom_id: int, case_no: int, at: float) -> bool:
-    """Count the case for the symptom; False if it was counted before."""
+    """Count the case for the symptom; return False if it was counted before."""
     query = "insert into sightings values (?, ?, ?) on conflict do nothing"
     return raw.execute(query, (symptom_id, case_no, at)).rowcount == 1
 

@@ -1,6 +1,6 @@
-"""The team's memory at a glance: causes with where and when they were seen, and suites in numbers.
+"""Overviews of the team's memory: causes with where and when they were seen, and suites in numbers.
 
-A few statements each, whatever the number of cases.
+Each takes a few statements, whatever the number of cases.
 """
 
 from typing import Any, Literal
@@ -56,18 +56,18 @@ class SeenIn(msgspec.Struct, frozen=True):
 
 
 class CauseOverview(msgspec.Struct, frozen=True):
-    """A cause, and all that is remembered of it."""
+    """A cause with its history."""
 
     known: KnownCause
     state: CauseState
     first_seen: float
     last_seen: float
     suites: tuple[SeenIn, ...]
-    """In the order in which they were analysed."""
+    """Suites in the order of their analysis."""
     proof: Reproduction | None
-    """What running its test told, the newest."""
+    """The newest result of running its test."""
     trend: tuple[int, ...] = ()
-    """Failures of it in each of the newest suites, the newest last."""
+    """Its failures in each of the newest suites, in time order."""
 
 
 class SuiteOverview(msgspec.Struct, frozen=True):
@@ -92,19 +92,19 @@ class FailedTest(msgspec.Struct, frozen=True):
     cases: int
     last_at: float
     run_id: int
-    """That of the newest of its cases, whose number is `case_no`."""
+    """The run of the newest of its cases, which is `case_no`."""
     case_no: int
     rca_id: int
-    """0 if no cause was found."""
+    """The cause, or 0."""
     title: str
-    """The cause's."""
+    """The cause's title."""
 
 
 def list_cause_overviews(
     connection: Connection, *, archived: bool = False, suites: int = 12
 ) -> list[CauseOverview]:
-    """All causes, those first that came back, then the open ones that were seen last; the trend
-    is over so many suites."""
+    """Return all causes: regressions first, then open ones by last sighting. The trend covers the
+    newest `suites`."""
     seen: dict[int, list[tuple[Any, ...]]] = {}
     raw = raw_connection(connection)
     for row in raw.execute(_SEEN):
@@ -160,7 +160,7 @@ def _read_proofs(connection: Connection) -> dict[int, Reproduction]:
 
 
 def list_suite_overviews(connection: Connection, limit: int = 200) -> list[SuiteOverview]:
-    """The newest suites, newest first."""
+    """Return the newest suites, newest first."""
     return [
         msgspec.structs.replace(SuiteOverview(*row), regressed=bool(row[8]))
         for row in raw_connection(connection).execute(_SUITES, (limit,))
@@ -168,7 +168,7 @@ def list_suite_overviews(connection: Connection, limit: int = 200) -> list[Suite
 
 
 def list_failed_tests(connection: Connection, rca_id: int, limit: int = 100) -> list[FailedTest]:
-    """The tests that failed for a cause, the most often failed first."""
+    """Return the tests that failed for a cause, most failures first."""
     return [
         FailedTest(*row)
         for row in raw_connection(connection).execute(_TESTS_OF_CAUSE, (rca_id, limit))
@@ -176,6 +176,6 @@ def list_failed_tests(connection: Connection, rca_id: int, limit: int = 100) -> 
 
 
 def list_failures_of_test(connection: Connection, name: str, limit: int = 100) -> list[FailedTest]:
-    """The failures of tests of that name, by class and cause, the newest first."""
+    """Return the failures of tests of that name, by class and cause, newest first."""
     rows = raw_connection(connection).execute(_CAUSES_OF_TEST, (name, limit))
     return [FailedTest(*row) for row in rows]

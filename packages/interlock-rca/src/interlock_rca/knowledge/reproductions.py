@@ -1,7 +1,7 @@
-"""Runs of tests at single commits, and what they proved about the families of a suite.
+"""Store runs of tests at single commits, and what they proved about a suite's families.
 
-A run is kept under a key of all that its result depends on, as soon as it has ended: a search that
-was killed goes on without running anything again, and another suite may use it, too.
+A run is stored as soon as it ends, under a key of everything that its result depends on: a killed
+search continues without repeating runs, and other suites may use them too.
 """
 
 import hashlib
@@ -13,13 +13,13 @@ from interlock_rca.records import CommandRun, Reproduction
 
 
 def build_run_key(repo: str, commit: str, setup: str, command: str) -> str:
-    """One word for a set-up and a command at a commit."""
+    """Return a key for a set-up and a command at a commit."""
     facts = msgspec.json.encode((repo, commit, setup, command))
     return hashlib.blake2b(facts, digest_size=16).hexdigest()
 
 
 def load_runs(connection: Connection, key: str) -> list[CommandRun]:
-    """The runs so far, in their order; those after one that cannot be read do not count."""
+    """Return the runs so far, in order, up to the first unreadable one."""
     rows = raw_connection(connection).execute(
         "select record from reproduction_runs where key = ? order by attempt", (key,)
     )
@@ -44,7 +44,7 @@ def save_run(connection: Connection, key: str, attempt: int, run: CommandRun) ->
 def save_reproduction(
     connection: Connection, suite_id: int, family: str, case_no: int, found: Reproduction, at: float
 ) -> None:
-    """What is known about a family by running; it replaces what was known before."""
+    """Store the result of running a family's test, replacing an earlier one."""
     with transaction(connection) as raw:
         raw.execute(
             "insert into reproductions (suite_id, family, case_no, record, at)"
@@ -55,7 +55,7 @@ def save_reproduction(
 
 
 def load_reproductions(connection: Connection, suite_id: int) -> dict[str, Reproduction]:
-    """What is known about the families of a suite by running."""
+    """Return the results of running tests, by family."""
     rows = raw_connection(connection).execute(
         "select family, record from reproductions where suite_id = ?", (suite_id,)
     )
@@ -65,7 +65,7 @@ def load_reproductions(connection: Connection, suite_id: int) -> dict[str, Repro
 def find_reproduction(
     connection: Connection, suite_id: int, rca_id: int | None
 ) -> Reproduction | None:
-    """What is known by running about a root cause of a suite."""
+    """Return the result of running a root cause's test."""
     row = (
         raw_connection(connection)
         .execute(
@@ -78,5 +78,5 @@ def find_reproduction(
 
 
 def name_family(rca_id: int | None, family: str) -> str:
-    """What a family is called: by its root cause, or by those who looked alike when they came."""
+    """Return a family's name: its root cause, or the group in which its cases arrived."""
     return f"rca-{rca_id}" if rca_id else f"like-{family}"

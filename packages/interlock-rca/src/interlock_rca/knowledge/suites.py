@@ -1,6 +1,4 @@
-"""Suites as they stand: their launches, their cases with triage and root cause, and which root
-causes were agreed on. Reads only.
-"""
+"""Read suites: their launches, their cases with triage and root cause, and reviewed root causes."""
 
 from collections.abc import Collection, Iterable, Iterator
 from typing import Any
@@ -42,7 +40,7 @@ _BRIEFS = (
     " join launches l on l.launch_id = r.launch_id join circuits c on c.circuit_id = l.circuit_id"
 )
 _AT_ONCE = 500
-"""Cases that one statement asks for."""
+"""The most cases that one statement asks for."""
 _PLAIN = (
     "case_no",
     "case_id",
@@ -65,7 +63,7 @@ _PLAIN = (
     "decision",
     "reviewed_by",
 )
-"""The first columns of `_CASES`, as a record calls them."""
+"""The first columns of `_CASES`, named as in the record."""
 _strings = msgspec.json.Decoder(tuple[str, ...]).decode
 _draft = msgspec.json.Decoder(dict[str, Any]).decode
 _state = msgspec.json.Decoder(State).decode
@@ -73,7 +71,7 @@ _launch = msgspec.json.Decoder(Launch).decode
 
 
 class Suite(msgspec.Struct, frozen=True):
-    """Launches that are looked at together: a run of the analysis."""
+    """Launches that are analysed together: one run of the circuit."""
 
     suite_id: int
     run_id: int
@@ -86,7 +84,7 @@ class Suite(msgspec.Struct, frozen=True):
 
 
 class StoredLaunch(msgspec.Struct, frozen=True):
-    """A launch as its source told it, and its numbers here and in ReportPortal."""
+    """A stored launch, and its numbers here and in ReportPortal."""
 
     launch_id: int
     circuit_id: int
@@ -95,7 +93,7 @@ class StoredLaunch(msgspec.Struct, frozen=True):
 
 
 class Triage(msgspec.Struct, frozen=True):
-    """What kind of failure a case is."""
+    """The kind of a case's failure."""
 
     category: str
     severity: str
@@ -118,7 +116,7 @@ class Sighting(msgspec.Struct, frozen=True):
 
 
 class SuiteCase(msgspec.Struct, frozen=True, kw_only=True):
-    """All that is kept about a case, without its journal."""
+    """Everything stored about a case except its journal."""
 
     case_no: int
     case_id: str
@@ -127,7 +125,7 @@ class SuiteCase(msgspec.Struct, frozen=True, kw_only=True):
     step: str
     end: str
     reason: str
-    """Why it is stuck."""
+    """The reason why it is stuck."""
     launch_id: int
     launch_key: str
     version: str
@@ -156,7 +154,7 @@ class SuiteCase(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CaseBrief(msgspec.Struct, frozen=True):
-    """The little that others need to know about a case."""
+    """The few facts about a case that others need."""
 
     case_no: int
     case_id: str
@@ -179,7 +177,7 @@ def find_suite(
     run_id: int | None = None,
     name: str | None = None,
 ) -> Suite | None:
-    """The newest that is all of what is asked for."""
+    """Return the newest suite that matches all given arguments."""
     if not (is_row_id(suite_id or 0) and is_row_id(run_id or 0)):
         return None
     wanted = {"suite_id": suite_id, "run_id": run_id, "name": name}
@@ -191,7 +189,7 @@ def find_suite(
 
 
 def list_launches(connection: Connection, suite_id: int) -> list[StoredLaunch]:
-    """In the order in which they came."""
+    """Return the launches in order of arrival."""
     rows = raw_connection(connection).execute(_LAUNCHES, (suite_id,))
     return [
         StoredLaunch(launch_id, circuit_id, rp_launch_id, _launch(payload))
@@ -200,31 +198,31 @@ def list_launches(connection: Connection, suite_id: int) -> list[StoredLaunch]:
 
 
 def list_suite_cases(connection: Connection, suite_id: int) -> list[SuiteCase]:
-    """The cases of a suite in their order, each with its triage, its root cause and how often its
-    symptom was seen."""
+    """Return the cases of a suite in order, each with its triage, root cause and symptom
+    sightings."""
     return list(iterate_suite_cases(connection, suite_id))
 
 
 def iterate_suite_cases(connection: Connection, suite_id: int) -> Iterator[SuiteCase]:
-    """The same, one at a time."""
+    """Yield the same cases one at a time."""
     query = _CASES + " where c.suite_id = ? order by r.case_no"
     return _read_suite_cases(raw_connection(connection).execute(query, (suite_id,)))
 
 
 def find_suite_case(connection: Connection, case_no: int) -> SuiteCase | None:
-    """One case; None if it is about no failure."""
+    """Return one case; None if it is about no failure."""
     rows = raw_connection(connection).execute(_CASES + " where r.case_no = ?", (case_no,))
     return next(_read_suite_cases(iter(rows)), None)
 
 
 def list_case_numbers(connection: Connection, launch_id: int) -> list[int]:
-    """The numbers of a launch's cases, in order."""
+    """Return the numbers of a launch's cases, in order."""
     query = "select case_no from rca_cases where launch_id = ? order by case_no"
     return [number for (number,) in raw_connection(connection).execute(query, (launch_id,))]
 
 
 def list_briefs(connection: Connection, case_nos: Iterable[int]) -> list[CaseBrief]:
-    """Those cases in the order asked for; a number that is none is passed over."""
+    """Return those cases in the given order, skipping unknown numbers."""
     raw = raw_connection(connection)
     wanted = list(case_nos)
     found: dict[int, CaseBrief] = {}
@@ -238,7 +236,7 @@ def list_briefs(connection: Connection, case_nos: Iterable[int]) -> list[CaseBri
 
 
 def _read_suite_cases(rows: Iterator[tuple[Any, ...]]) -> Iterator[SuiteCase]:
-    """Cases that share a root cause share its record."""
+    """Yield cases; those with one root cause share its record."""
     known: dict[int, Rca] = {}
     for row in rows:
         triage, seen, found = row[26:35], row[35:40], row[40:]
@@ -301,7 +299,7 @@ _SHARED = "select count(*) from rca_cases where rca_id = ?"
 
 
 class CaseView(msgspec.Struct, frozen=True):
-    """A case: its input, what it is compared by, and where it stands."""
+    """A case: its input, its features, and its progress."""
 
     case_no: int
     case_id: str
@@ -310,12 +308,12 @@ class CaseView(msgspec.Struct, frozen=True):
     status: str
     step: str
     asked: bool
-    """Whether a dispatch is open for it."""
+    """True if a dispatch is open for it."""
     visits: dict[str, int]
 
 
 class CasePosition(msgspec.Struct, frozen=True):
-    """Where a case belongs."""
+    """The suite, launch and causes that a case belongs to."""
 
     launch_id: int
     suite_id: int
@@ -339,8 +337,8 @@ _numbers = msgspec.json.Decoder(tuple[int, ...]).decode
 def iterate_case_views(
     connection: Connection, suite_id: int, only: Collection[int] | None = None
 ) -> Iterator[CaseView]:
-    """The cases of a suite in their order, one at a time: all their inputs are much to hold. `only`
-    has the numbers of some."""
+    """Yield the cases of a suite in order, one at a time, because all inputs together are large.
+    `only` restricts them to some numbers."""
     raw = raw_connection(connection)
     for row in raw.execute(_LOOKS, (suite_id,)):
         case_no, case_id, blob, features, status, step, dispatch_id, state = row
@@ -359,7 +357,7 @@ def iterate_case_views(
 
 
 def read_input(connection: Connection, case_no: int) -> dict[str, Any]:
-    """What a case was begun with; empty if there is none of that number."""
+    """Return the input of a case, or an empty dict."""
     raw = raw_connection(connection)
     row = raw.execute("select input from cases where case_no = ?", (case_no,)).fetchone()
     found: dict[str, Any] = msgspec.json.decode(read_blob(raw, row[0])) if row else {}
@@ -367,7 +365,7 @@ def read_input(connection: Connection, case_no: int) -> dict[str, Any]:
 
 
 def find_case_of_item(connection: Connection, suite_id: int, item_id: int) -> int | None:
-    """The suite's newest case about that item of ReportPortal."""
+    """Return the suite's newest case about that ReportPortal item."""
     found = (
         raw_connection(connection).execute(_OF_ITEM, (suite_id, item_id))
         if is_row_id(item_id)
@@ -377,7 +375,7 @@ def find_case_of_item(connection: Connection, suite_id: int, item_id: int) -> in
 
 
 def find_position(connection: Connection, case_no: int) -> CasePosition | None:
-    """None for a case that is about no failure."""
+    """Return the position of a case; None if it is about no failure."""
     row = raw_connection(connection).execute(_PLACE, (case_no,)).fetchone()
     if row is None:
         return None
@@ -386,25 +384,25 @@ def find_position(connection: Connection, case_no: int) -> CasePosition | None:
 
 
 def read_environment(connection: Connection, symptom_id: int, apart_from: int) -> dict[str, str]:
-    """The attributes of the newest other launch in which a symptom was seen."""
+    """Return the attributes of the newest other launch in which a symptom was seen."""
     row = raw_connection(connection).execute(_ENVIRONMENT, (symptom_id, apart_from)).fetchone()
     return _attributes(row[0]) if row and row[0] else {}
 
 
 def count_cases_of_rca(connection: Connection, rca_id: int) -> int:
-    """How many cases have that root cause, in all suites."""
+    """Count the cases with that root cause, in all suites."""
     (count,) = raw_connection(connection).execute(_SHARED, (rca_id,)).fetchone()
     return int(count)
 
 
 def has_agreed_cause(connection: Connection, rca_id: int) -> bool:
-    """Whether somebody has reviewed the root cause."""
+    """Return True if somebody has approved the root cause."""
     (found,) = raw_connection(connection).execute(_AGREED, (rca_id,)).fetchone()
     return bool(found)
 
 
 def find_open_questions(connection: Connection, run_id: int) -> dict[int, int]:
-    """The questions of a run that wait for a human: number of the case -> id."""
+    """Return a run's questions that wait for a human: case number -> id."""
     query = (
         "select e.case_no, q.question_id from cases e"
         " join questions q on q.question_id = e.dispatch_id"
@@ -414,7 +412,7 @@ def find_open_questions(connection: Connection, run_id: int) -> dict[int, int]:
 
 
 def find_open_reviews(connection: Connection, run_id: int) -> dict[int, CaseView]:
-    """The questions of a run that wait for a human, each with the case it is about."""
+    """Return a run's questions that wait for a human, each with its case."""
     asked = find_open_questions(connection, run_id)
     looks = iterate_case_views(connection, run_id) if asked else ()
     return {asked[look.case_no]: look for look in looks if look.case_no in asked}

@@ -1,7 +1,7 @@
-"""Effects: what a decision of the analysis changes beyond its case's step, one function each.
+"""Apply effects: the changes of a decision beyond its case's step, one function each.
 
-Each runs inside the transaction of its decision and is safe to meet what it sets. What an answer
-made up, an id or a category, is noted on the case and links nothing; it never breaks the commit.
+Each runs inside the transaction of its decision and may be repeated safely. An id or a category
+that an answer made up is noted on the case and links nothing; it never breaks the commit.
 """
 
 from collections.abc import Callable
@@ -61,8 +61,7 @@ _CLOSE_SUITE = (
 
 
 def apply_effect(case_no: int, effect: RcaEffect, raw: RawConnection, at: float) -> None:
-    """Change what the effect says; belongs inside a transaction. Knowledge is of all runs: those
-    that learn at the same time do so one after the other."""
+    """Apply an effect inside a transaction. All runs share the knowledge, so writers take turns."""
     lock_until_commit(raw, "knowledge")
     _WRITERS[type(effect)](raw, read_case(raw, case_no), effect, at)
 
@@ -191,7 +190,7 @@ def _take_over(
     notes: str,
     confidence: float | None = None,
 ) -> None:
-    """The case shares another's root cause, and those that shared its own go with it."""
+    """Give the case another's root cause; cases that shared its own follow."""
     followers = retire_own_cause(raw, case.case_no, rca_id, at, followed=True)
     case = read_case(raw, case.case_no)
     link_case(raw, case, symptom_id, rca_id, at, confidence=confidence, notes=notes)
@@ -200,7 +199,7 @@ def _take_over(
 
 
 def _overturn(raw: RawConnection, case: RcaCase, effect: Reviewed, at: float) -> None:
-    """One person's word on one case: it rewrites no other case's root cause."""
+    """Apply one person's correction to one case; other cases keep their root cause."""
     known = (
         _read_triage_text(raw, case) if case.rca_id is None else read_cause_text(raw, case.rca_id)
     )
@@ -226,7 +225,7 @@ def _write_reviewed_cause(raw: RawConnection, case: RcaCase, words: CauseText, a
 
 
 def _read_triage_text(raw: RawConnection, case: RcaCase) -> CauseText | None:
-    """What a triage says when there was no need to investigate."""
+    """Return the text of a triage that needed no investigation."""
     row = raw.execute(
         "select category, hypothesis, candidate_repos, notes from triages where case_no = ?",
         (case.case_no,),
@@ -236,7 +235,7 @@ def _read_triage_text(raw: RawConnection, case: RcaCase) -> CauseText | None:
     category, hypothesis, repos, notes = row
     description = notes or case.error_message
     return CauseText(
-        # Notes on the data are no name of a cause: what failed is.
+        # Notes on the data do not name the cause; the failure does.
         title=make_headline(case.error_message) or make_headline(notes) or case.name,
         description=description,
         defect_type=hypothesis,
@@ -247,7 +246,7 @@ def _read_triage_text(raw: RawConnection, case: RcaCase) -> CauseText | None:
 
 
 def _find_symptom(raw: RawConnection, case: RcaCase, at: float) -> int | None:
-    """The symptom a case reports: the one it has, or that of its fingerprint."""
+    """Return the symptom of a case: its own, or that of its fingerprint."""
     if case.symptom_id is not None:
         return case.symptom_id
     met = match_symptom(raw, case, at)
@@ -256,7 +255,7 @@ def _find_symptom(raw: RawConnection, case: RcaCase, at: float) -> int | None:
 
 
 def _note_regression(raw: RawConnection, case: RcaCase, met: SymptomMatch | None) -> None:
-    """What an earlier symptom said of the case counts no more, if it has another."""
+    """Record whether the symptom came back; an earlier symptom's mark no longer counts."""
     if met and (met.first or met.symptom_id != case.symptom_id):
         set_regression(raw, case.case_no, regression=met.regression)
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from interlock_rca.analyst.chances import CulpritLead
 from interlock_rca.analyst.culprits import CommitRange, rank_commits
 from interlock_rca.analyst.definitions import find_definitions
-from interlock_rca.clues import is_one_test
+from interlock_rca.lookups import is_one_test
 from interlock_rca.records import Failure, Repo
 from interlock_rca.sources.git.repository import Repository
 from tests.world.git_repo import GitRepo

@@ -288,7 +288,7 @@ def read_repo_tables(
 
 
 def check_unique_names(repos: Sequence[Repo], origin: str) -> tuple[Repo, ...]:
-    """Return all repositories in order. Raise UsageError if two names differ at most in case."""
+    """Return all repositories in order. Raise SourceError if two names differ at most in case."""
     seen: dict[str, Repo] = {}
     for repo in repos:
         other = seen.setdefault(repo.name.lower(), repo)

@@ -100,7 +100,7 @@ class _Representative(NamedTuple):
     failure: Failure
 
 
-class FailureClues:
+class FailureLookups:
     """Looks up facts about the failures of one run."""
 
     def __init__(self, hooks: RcaHooks) -> None:
