@@ -1,7 +1,7 @@
-"""Intake: the failures of sources become cases, each with what it is compared by and its family.
+"""Turn the failures of sources into cases with features and families.
 
-A case is named C1, C2 and so on within its suite. A failure that a suite has already, to the last
-word, is no new case, also when it comes again in a larger report.
+Cases are named C1, C2 and so on within their suite. A failure that the suite has already, word for
+word, is no new case, even if it comes again in a larger report.
 """
 
 import hashlib
@@ -33,7 +33,7 @@ _encode = msgspec.json.Encoder(order="sorted").encode
 
 
 class KnownFailures(msgspec.Struct, frozen=True):
-    """A case that the suite has already: what it looked like, and its family."""
+    """The features and family of a case that the suite has already."""
 
     content: str
     features: str
@@ -50,7 +50,7 @@ class _NewFailure(msgspec.Struct, frozen=True):
 def make_arrivals(
     intakes: Sequence[SourceLaunch], known: Sequence[KnownFailures] = ()
 ) -> list[Arrival]:
-    """What is new in these, as cases that can be written."""
+    """Return the new failures as cases to be written."""
     seen = {each.content for each in known}
     fresh = [list(_filter_new(intake.failures, seen)) for intake in intakes]
     family_of = _assign_families([new for some in fresh for new in some], known)
@@ -66,12 +66,12 @@ def make_arrivals(
 
 
 def count_cases(arrivals: Iterable[Arrival]) -> int:
-    """How many cases they bring, without making them."""
+    """Count the cases without making them."""
     return sum(len(each.cases) for each in arrivals if isinstance(each.cases, Collection))
 
 
 class _NewCases(Collection[FailedCase]):
-    """Cases that are made one by one when they are written: all at once are much to hold."""
+    """Cases made one by one when they are written, because all at once are large."""
 
     def __init__(
         self, some: Sequence[_NewFailure], number: int, family_of: Mapping[str, str]
@@ -92,19 +92,19 @@ class _NewCases(Collection[FailedCase]):
 
 
 def hash_failure(failure: Failure) -> str:
-    """A hash of everything known about a failure, whatever launch it came in."""
+    """Return a hash of everything known about a failure, whatever launch it came in."""
     kept = {name: value for name, value in encode_failure(failure).items() if name not in _VOLATILE}
     return hashlib.sha256(_encode([failure.id, kept])).hexdigest()[:32]
 
 
 def encode_failure(failure: Failure) -> dict[str, Any]:
-    """A failure as the input of a case: what is empty is left out."""
+    """Return a failure as a case's input, without empty fields."""
     fields = msgspec.to_builtins(failure)
     return {name: value for name, value in fields.items() if value}
 
 
 def decode_failure(case_id: str, given: Mapping[str, Any]) -> Failure:
-    """The failure in a case's input; fields that do not fit are left out."""
+    """Return the failure in a case's input, without invalid fields."""
     fields = {name: value for name, value in given.items() if name in Failure.__struct_fields__}
     fields["id"] = str(fields.get("id", case_id))
     try:
@@ -125,7 +125,7 @@ def _is_valid(name: str, value: Any) -> bool:
 def begin_cases(connection: Connection, new: NewRun, cases: Iterable[NewCase]) -> int:
     """Begin a run of cases that a user listed, as a suite with one launch; return its number."""
     written = list(cases)
-    # Its name is what tells a failure from the others of the file.
+    # Its name distinguishes a failure from the others of the file.
     failures = [
         decode_failure(case.case_id, {**case.input, "id": case.case_id}) for case in written
     ]
@@ -161,7 +161,8 @@ def _describe_failure(failure: Failure, content: str) -> _NewFailure:
 def _assign_families(
     new_failures: Sequence[_NewFailure], known: Sequence[KnownFailures]
 ) -> dict[str, str]:
-    """The family of each new failure by its content; one that joins known ones has theirs."""
+    """Return the family of each new failure by its content; one that joins known cases gets
+    theirs."""
     if not new_failures:
         return {}
     traits = [decode_traits(each.features) for each in known] + [new.traits for new in new_failures]
@@ -169,7 +170,7 @@ def _assign_families(
     for members in find_families(traits):
         before = [known[at].family for at in members if at < len(known)]
         new = [new_failures[at - len(known)] for at in members if at >= len(known)]
-        # What passed when it was tried again is no sign of what others fail of, alike or not.
+        # A test that passed on retry says nothing about why similar ones fail.
         steady = [each for each in new if not each.failure.attributes.get("flaky")]
         flaky = [each for each in new if each.failure.attributes.get("flaky")]
         if steady:

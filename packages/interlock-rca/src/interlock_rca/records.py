@@ -1,9 +1,9 @@
-"""The records of root cause analysis: failures, launches, findings, and what was known before.
+"""The records of root-cause analysis: failures, launches, findings, and earlier knowledge.
 
-A `Failure` is a failed test as its source tells it, a `Launch` one execution of tests, `Findings`
-what is known about a suite when somebody asks (reports are made from that alone), `PriorKnowledge`
-what the store knew already. Unknown parts are empty. Texts are what the source said, cut to a bound
-where they come in and never cleaned: masking is for comparing, not keeping.
+A `Failure` is a failed test as its source reports it, a `Launch` one execution of tests, `Findings`
+everything known about a suite at a moment (reports need nothing else), `PriorKnowledge` what the
+store knew before. Unknown parts are empty. Texts are the source's, cut to a bound at intake and
+never cleaned: masking is for comparison only.
 """
 
 from collections.abc import Mapping, Sequence
@@ -35,28 +35,28 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
     log_truncated: bool = False
     launch: str = ""
     at: str = ""
-    """When it began: RFC 3339."""
+    """The start of the test: RFC 3339."""
     ended_at: str = ""
     attributes: dict[str, str] = {}
     job: str = ""
     """The test suite or CI job it ran in."""
     path: str = ""
-    """The names of what holds it, outermost first, as the source joins them."""
+    """The names of its containers, outermost first, joined by the source."""
     file: str = ""
     line: int = 0
     item_id: int = 0
-    """Its id in ReportPortal; 0 where there is none."""
+    """Its id in ReportPortal; 0 if none."""
     url: str = ""
     code_ref: str = ""
     issue_type: str = ""
-    """A defect code that somebody, or something, gave it before."""
+    """A defect code from an earlier classification."""
     issue_comment: str = ""
     auto_analyzed: bool = False
     tickets: tuple[Ticket, ...] = ()
 
 
 def build_failure(failed: FailedTest) -> Failure:
-    """A failure as a console log tells it; of its launch and its log nothing is known yet."""
+    """Return a failure from a console log, without launch and log."""
     return Failure(**msgspec.structs.asdict(failed))
 
 
@@ -70,11 +70,11 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     started_at: str = ""
     ended_at: str = ""
     clock: str = ""
-    """Whose clock its times are of: executor, testing or sut; empty if unknown."""
+    """The clock of its times: executor, testing or sut; empty if unknown."""
 
 
 class Launch(msgspec.Struct, frozen=True, kw_only=True):
-    """One execution. `launch_id` is the source's own; where it has none, a hash of the content."""
+    """One execution. `launch_id` is the source's own, or a hash of the content."""
 
     launch_id: str
     name: str = ""
@@ -87,7 +87,7 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
     ci_ended_at: str = ""
     attributes: dict[str, str] = {}
     version: str = ""
-    """What was tested: a release, a build. Empty if unknown."""
+    """The tested release or build; empty if unknown."""
     branch: str = ""
     commit: str = ""
     remote: str = ""
@@ -99,31 +99,31 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Repo(msgspec.Struct, frozen=True, kw_only=True):
-    """A git repository that may hold the cause. Its purpose tells people and agents what it is."""
+    """A git repository that may hold the cause. Its purpose describes it to people and agents."""
 
     name: str
     path: str = ""
     purpose: str = ""
     role: str = ""
-    """product, tests, infrastructure or mixed; told by its files where nobody says so."""
+    """product, tests, infrastructure or mixed; guessed from its files unless declared."""
     branch: str = ""
     url: str = ""
-    """Where it can be browsed: commit links are made from it."""
+    """The web address for links to commits."""
     remote: str = ""
     """The git remote from which workers on other hosts fetch it."""
 
 
 class Checkout(Repo, frozen=True, kw_only=True):
-    """A repository as it is looked at for one launch."""
+    """A repository as seen for one launch."""
 
     commit: str = ""
-    """The tested revision where it is known, else the newest."""
+    """The tested revision if known, else the newest."""
     last_green: str = ""
     """The commit that last passed."""
 
 
 class Evidence(msgspec.Struct, frozen=True, kw_only=True):
-    """A reference an agent gave, and whether it was found where it points."""
+    """An agent's reference, and whether it exists."""
 
     ref: str
     verdict: str = "unchecked"
@@ -148,13 +148,13 @@ class Suspect(msgspec.Struct, frozen=True, kw_only=True):
     why: str = ""
     url: str = ""
     proof: str = ""
-    """By running the test: `proven`, `cleared`, or empty if that was not tried."""
+    """The result of running the test: `proven`, `cleared`, or empty."""
     touched: int = 0
-    """How many files it touched; `files` has the first of them."""
+    """The number of touched files; `files` holds the first of them."""
     near: bool = False
-    """Whether the failure itself points at something that it touched."""
+    """True if the failure itself points at something that it touched."""
     then: bool = False
-    """Whether it was suspected when the cause was seen before, and not now."""
+    """True if it was suspected when the cause was seen before, and is not now."""
 
 
 class PrintedFailure(msgspec.Struct, frozen=True):
@@ -208,7 +208,7 @@ class Reproduction(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FindingStep(msgspec.Struct, frozen=True, kw_only=True):
-    """One decision of a case's trail."""
+    """One decision on a case's way."""
 
     step: str
     attempt: int
@@ -241,12 +241,12 @@ class CaseFinding(msgspec.Struct, frozen=True, kw_only=True):
     """open, triaged, investigated, reviewed or closed."""
     step: str = ""
     question_id: int = 0
-    """What a reviewer answers, while one is asked: `interlock answer 12 approve`."""
+    """The open question of a reviewer: `interlock answer 12 approve`."""
     stuck: str = ""
     """Why it stopped before its end, if it did."""
     category: str = ""
     triaged: str = ""
-    """The category of the first look, where a later one was not sure."""
+    """The category from triage, if a later look was unsure."""
     severity: str = ""
     defect_type: str = ""
     component: str = ""
@@ -255,19 +255,19 @@ class CaseFinding(msgspec.Struct, frozen=True, kw_only=True):
     evidence: tuple[Evidence, ...] = ()
     suspects: tuple[Suspect, ...] = ()
     reproduction: Reproduction | None = None
-    """What running its test, or that of another of its family, told."""
+    """The result of running its test, or that of another in its family."""
     rca_id: int = 0
     symptom_id: int = 0
     seen: int = 1
-    """How often its symptom was seen in all, this time included."""
+    """The number of times its symptom was seen, this one included."""
     first_seen: str = ""
     last_seen: str = ""
-    """When its symptom was seen before this time, the last of them."""
+    """The latest earlier sighting of its symptom."""
     resolved_at: str = ""
-    """When its root cause was called resolved, if it came back after that."""
+    """The time when its root cause was resolved, if it came back later."""
     recalled: bool = False
     inherited: bool = False
-    """Its root cause, with suspects and evidence, was found in an earlier suite."""
+    """True if an earlier suite found its root cause, suspects and evidence."""
     regression: bool = False
     cascade: bool = False
     clock_skew: bool = False
@@ -281,7 +281,7 @@ class CaseFinding(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FindingFamily(msgspec.Struct, frozen=True, kw_only=True):
-    """Cases with one cause. The first member stands for the others."""
+    """Cases with one cause. The first member represents the others."""
 
     family_id: str
     title: str
@@ -289,7 +289,7 @@ class FindingFamily(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Findings(msgspec.Struct, frozen=True, kw_only=True):
-    """A suite as it stands."""
+    """The current state of a suite."""
 
     suite_id: int
     name: str
@@ -301,15 +301,15 @@ class Findings(msgspec.Struct, frozen=True, kw_only=True):
     families: tuple[FindingFamily, ...] = ()
     cases: tuple[CaseFinding, ...] = ()
     brief_cases: int = 0
-    """Of more than 20,000 cases: how many are told without stack, log and decisions, because many
-    of their family are told in full."""
+    """With over 20,000 cases: the number told without stack, log and decisions, because many of
+    their family are told in full."""
     dispatches: int = 0
     tokens: int = 0
     money: float = 0.0
 
 
 class SymptomInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """A symptom that was seen before and may be this failure's."""
+    """A known symptom that may match a failure."""
 
     symptom_id: int
     name: str = ""
@@ -322,10 +322,10 @@ class SymptomInfo(msgspec.Struct, frozen=True, kw_only=True):
     component: str = ""
     affected_versions: tuple[str, ...] = ()
     environment: dict[str, str] = {}
-    """Attributes of the launch it was last seen in, to compare with this one."""
+    """Attributes of the launch in which it was last seen, for comparison."""
     rca_ids: tuple[int, ...] = ()
     similarity: float | None = None
-    """How near it is to this failure, 0 to 1, as far as a machine can tell."""
+    """Its likeness to this failure, 0 to 1, as computed."""
     is_dormant_reactivation: bool = False
 
 
@@ -350,17 +350,17 @@ class PriorCause(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PriorKnowledge(msgspec.Struct, frozen=True, kw_only=True):
-    """What the store knows about a failure. The likeliest symptom is first; so is the likeliest
-    root cause. `digest` holds the root causes known in this suite, the newest last."""
+    """The store's knowledge about a failure. The likeliest symptom and root cause come first.
+    `digest` holds this suite's root causes, the newest last."""
 
     symptoms: tuple[SymptomInfo, ...] = ()
     prior_rcas: tuple[PriorCause, ...] = ()
     failure_count: int = 0
-    """How often this test failed before, whatever the symptom."""
+    """How often this test failed before, with any symptom."""
     last_seen: str = ""
     digest: tuple[PriorCause, ...] = ()
     reproduction: str = ""
-    """What running the test at single commits told; empty if it was not run."""
+    """The result of running the test at single commits; empty if it was not run."""
 
 
 class Sibling(msgspec.Struct, frozen=True, kw_only=True):
@@ -391,7 +391,7 @@ Confidence = Literal["high", "medium", "low", ""]
 
 
 class TestRange(msgspec.Struct, frozen=True, kw_only=True):
-    """Where to look for what broke a test: in `good`..`bad`."""
+    """The commits between which a test broke: `good`..`bad`."""
 
     __test__ = False
 
@@ -401,20 +401,19 @@ class TestRange(msgspec.Struct, frozen=True, kw_only=True):
     good: str = ""
     bad: str = ""
     good_at: int = -1
-    """How many first-parent commits `good` lies before the tested one; -1 if it lies elsewhere."""
+    """The number of first-parent commits from `good` to the tested one; -1 if it lies elsewhere."""
     bad_at: int = 0
     confidence: Confidence = ""
 
     @property
     def is_accusing(self) -> bool:
-        """Whether a commit of the range may be accused."""
+        """Return True if a commit of the range may be accused."""
         return bool(self.good)
 
 
 def unite_ranges(ranges: Sequence[TestRange]) -> TestRange | None:
-    """The tightest range that all of these agree on: from the newest pass to the oldest failure.
-    None if they do not agree. Of unsteady tests nothing is taken; weak answers only if there are no
-    better ones."""
+    """Return the tightest range that all agree on, from the newest pass to the oldest failure; None
+    if they disagree. Unsteady tests are ignored; weak answers count only without better ones."""
     steady = [each for each in ranges if each.is_accusing and each.good_at >= 0]
     if not steady:
         return None

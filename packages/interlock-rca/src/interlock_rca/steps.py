@@ -1,7 +1,7 @@
-"""The seven steps F0 to F6: what each is called here, in its files and in its prompts.
+"""The seven steps F0 to F6: their names here, in files and in prompts.
 
-The one table of their names. Two folders have two customs: `calibrate/` names prompts by family,
-`investigations/` by number. What a step asks for is in `prompt_data/instructions`.
+The one table of these names. Two folders have two customs: `calibrate/` names prompts by family,
+`investigations/` by number. A step's instructions are in `prompt_data/instructions`.
 """
 
 from pathlib import Path
@@ -41,12 +41,12 @@ _BY_WORD: Final = {
 
 
 def find_family(word: str) -> StepFamily | None:
-    """The family of a step's name: `F3`, `F3_INVESTIGATE` or `investigate`."""
+    """Return the family of a step's name: `F3`, `F3_INVESTIGATE` or `investigate`."""
     return _BY_WORD.get(word.lower())
 
 
 def get_family(step: str) -> StepFamily:
-    """The family of a step that must have one."""
+    """Return the family of a step; raise an error if it has none."""
     found = find_family(step)
     if found is None:
         known = ", ".join(family.step for family in FAMILIES)
@@ -61,29 +61,29 @@ TRIAGE_STEPS = (F0, F1)
 ARTIFACT_FILES = {family.step: family.artifact for family in FAMILIES}
 """The file of each step's answer."""
 LINKED = "linked"
-"""The signal by which a case takes over what was found for another of its family."""
+"""The signal by which a case takes over the finding of its family."""
 
 
 def name_prompt_by_number(step: str, attempt: int) -> str:
-    """`prompt-f3.md`; the second pass is `prompt-f3-loop-2.md`."""
+    """Return `prompt-f3.md`; the second pass is `prompt-f3-loop-2.md`."""
     again = f"-loop-{attempt}" if attempt > 1 else ""
     return f"prompt-{get_family(step).short.lower()}{again}.md"
 
 
 def name_prompt_by_family(step: str, attempt: int) -> str:
-    """`prompt-investigate.md`; the first repetition is `prompt-investigate-loop-1.md`."""
+    """Return `prompt-investigate.md`; the first repetition is `prompt-investigate-loop-1.md`."""
     again = f"-loop-{attempt - 1}" if attempt > 1 else ""
     return f"prompt-{get_family(step).name}{again}.md"
 
 
 CALIBRATE_FOLDER = ".asterisk/calibrate"
-"""Where watchers look for signals."""
+"""The folder in which watchers look for signals."""
 INVESTIGATIONS_FOLDER = ".asterisk/investigations"
-"""Where the manual flow writes its prompts."""
+"""The folder of the manual flow's prompts."""
 
 
 def choose_names(root: Path) -> NameFiles:
-    """Prompts are numbered below `investigations`, and called by family everywhere else."""
+    """Return numbered names below `investigations`, and family names everywhere else."""
     prompt = (
         name_prompt_by_number
         if root.name == Path(INVESTIGATIONS_FOLDER).name

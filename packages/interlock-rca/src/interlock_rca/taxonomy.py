@@ -1,7 +1,7 @@
-"""The one taxonomy: where a fault lives, in words, and the defect codes that stand for it.
+"""The taxonomy: where a fault lives, in words, and the defect codes that stand for it.
 
-Maps the words and codes of other tools and earlier versions to ours. It does not guess: a word that
-nobody defined has no code, and one that only describes the surface has no category.
+Maps the words and codes of other tools and earlier versions to ours, without guessing: an undefined
+word has no code, and one that only describes the surface has no category.
 """
 
 import re
@@ -18,7 +18,7 @@ _LONGEST_MEANING: Final = 120
 
 
 class Defect(msgspec.Struct, frozen=True):
-    """What a code means, and in which category a defect of that code is."""
+    """The meaning of a code, and its category."""
 
     category: str
     meaning: str
@@ -57,7 +57,7 @@ _SURFACES: Final = {
 
 
 class Taxonomy(msgspec.Struct, frozen=True, kw_only=True):
-    """Categories and codes. `read_only` codes are understood, and not offered in prompts."""
+    """Categories and codes. `read_only` codes are understood but not offered in prompts."""
 
     categories: Mapping[str, str]
     codes: Mapping[str, Defect]
@@ -68,13 +68,13 @@ class Taxonomy(msgspec.Struct, frozen=True, kw_only=True):
     """Words for how a failure looks, each with a note: they do not say where the fault lives."""
 
     def find_code(self, word: str) -> str | None:
-        """The code this word is, by itself or by an alias; None if it is none."""
+        """Return the code that a word or alias means, or None."""
         plain = _normalize(word)
         found = self.aliases.get(plain, plain)
         return found if found in self.codes or found in self.read_only else None
 
     def find_category(self, word: str) -> str | None:
-        """The category this word is or was; `unknown` for one of the surface; None if neither."""
+        """Return the category that a word is or was; `unknown` for a surface word, else None."""
         plain = _normalize(word)
         found = self.category_aliases.get(plain, plain)
         if found in self.categories:
@@ -82,22 +82,22 @@ class Taxonomy(msgspec.Struct, frozen=True, kw_only=True):
         return UNKNOWN if found in self.surfaces else None
 
     def find_category_of_code(self, code: str) -> str | None:
-        """The category of a code or its alias."""
+        """Return the category of a code or its alias."""
         found = self.find_code(code)
         return (self.codes.get(found) or self.read_only[found]).category if found else None
 
     def describe_code(self, code: str) -> str:
-        """What a code or its alias means, in words; empty if it is none."""
+        """Describe a code or its alias; "" if unknown."""
         found = self.find_code(code)
         return (self.codes.get(found) or self.read_only[found]).meaning if found else ""
 
     def find_code_of_category(self, category: str) -> str | None:
-        """The code to give a fault of that category when nothing more is known."""
+        """Return the code for a fault of that category when nothing more is known."""
         found = self.find_category(category)
         return _PREFERRED.get(found) if found else None
 
     def explain_word(self, word: str) -> str:
-        """What to say to whoever used this word; empty if it is a category of ours."""
+        """Return a hint for a word that is no category of ours, or ""."""
         plain = _normalize(word)
         if plain in self.surfaces:
             return self.surfaces[plain]
@@ -106,9 +106,9 @@ class Taxonomy(msgspec.Struct, frozen=True, kw_only=True):
         return "" if plain in self.categories else "this is not a category"
 
     def with_codes(self, own: Mapping[str, str | Defect]) -> "Taxonomy":
-        """This taxonomy and a project's own codes: each with its category, or with a meaning too.
+        """Return this taxonomy with a project's own codes, each with a category or a full meaning.
 
-        A code that was an alias becomes one in its own right.
+        A code that was an alias becomes a code of its own.
         """
         added = {
             _normalize(code): self._check_own_code(code, defect)
@@ -140,7 +140,7 @@ class Taxonomy(msgspec.Struct, frozen=True, kw_only=True):
         return Defect(category, meaning)
 
     def format_all(self) -> str:
-        """Categories and codes as the lines of a prompt."""
+        """Return categories and codes as lines of a prompt."""
         return f"{self.format_categories()}\n\n{self.format_codes()}"
 
     def format_categories(self) -> str:

@@ -1,9 +1,9 @@
-"""Results that are posted to the server: kept in the project's folder, analysed by its own runs.
+"""Results posted to the server: stored in the project's folder, analysed by its own runs.
 
-What was sent is a folder named by its content and its CI run, so that sending it again changes
-nothing. It is looked at before it is kept (no bombs, no archives in archives), analysed as
-`interlock analyze` does, in a thread of the server, and removed afterwards. A server that opens
-goes on with what an earlier one had not finished.
+An upload's folder is named by its content and CI run, so sending it again changes nothing. It is
+checked before it is stored (no bombs, no archives in archives), analysed like `interlock analyze`
+in a thread of the server, and removed afterwards. A restarted server continues with unfinished
+uploads.
 """
 
 import os
@@ -42,35 +42,35 @@ MAX_UPLOAD: Final = 64 << 20
 MAX_ENTRIES: Final = 5_000
 MAX_UNPACKED: Final = 512 << 20
 MAX_DEPTH: Final = 32
-"""Folders in folders."""
+"""The deepest nesting of folders."""
 MAX_RATIO: Final = 200
-"""Times that a file may unpack to its packed size, once it is large at all."""
+"""The highest unpacking ratio of a large file."""
 _LARGE: Final = 1 << 20
 _RECORD: Final = "upload.json"
 _RESULTS: Final = "results"
 _MAX_RECORD: Final = 1 << 20
 _PAUSE: Final = 2.0
-"""Seconds after which a database that another process works on is tried again."""
+"""Seconds before a database in use by another process is tried again."""
 _PATIENCE: Final = 3
 _STOP_GRACE: Final = 10.0
 _ZIP: Final = (b"PK\x03\x04", b"PK\x05\x06")
 
 
 class Upload(msgspec.Struct, frozen=True, kw_only=True):
-    """Results that were sent, and what became of them."""
+    """Uploaded results, and the state of their analysis."""
 
     id: str
     suite: str
-    """The name of the suite that they are analysed as."""
+    """The name of the suite of their analysis."""
     run: str
-    """The CI run that they are of, in its own words."""
+    """The CI run, as the uploader names it."""
     by: str
-    """Whose token sent them; empty if it was the server's own, or none was needed."""
+    """The name on the uploader's token; empty if it was the server's own, or none was needed."""
     at: float
     size: int
     state: Literal["open", "done", "failed"] = "open"
     sentence: str = ""
-    """What went wrong, if anything did."""
+    """The error, if any."""
     suite_id: int = 0
     """The suite, once its run has begun; 0 if nothing failed."""
     run_id: int = 0
@@ -80,7 +80,7 @@ class Upload(msgspec.Struct, frozen=True, kw_only=True):
     failures: int = 0
     causes: int = 0
     summary: tuple[str, ...] = ()
-    """What `interlock analyze` prints, line by line."""
+    """The output lines of `interlock analyze`."""
 
 
 class UploadRecord(Upload, frozen=True, kw_only=True):
@@ -112,7 +112,7 @@ class UploadStore:
     def keep(
         self, incoming: "IncomingUpload", *, suite: str, run: str, by: str, at: float
     ) -> tuple[Upload, bool]:
-        """Keep what was sent, and return whether it is new; TooLargeError for a bomb."""
+        """Store an upload; return False if it was stored before. Raise TooLargeError for a bomb."""
         text = incoming.finish() + b"\0" + run.encode("utf-8", "replace")
         check_archive(incoming.folder / _RESULTS)
         key = blake2b(text, digest_size=10).hexdigest()
@@ -151,7 +151,7 @@ class UploadStore:
 
 
 class IncomingUpload:
-    """Bytes as they come, on disk and counted; removed at the end unless they were kept."""
+    """Arriving bytes, stored and counted; removed at the end unless kept."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -174,7 +174,7 @@ class IncomingUpload:
         self._file.write(part)
 
     def finish(self) -> bytes:
-        """Return what tells the bytes from others, once they are safe on disk."""
+        """Sync the bytes to disk and return their digest."""
         self._file.flush()
         os.fsync(self._file.fileno())
         return self._digest.digest()
@@ -208,7 +208,7 @@ def check_archive(path: Path) -> None:
 
 
 class UploadRuns:
-    """The server's own runs: each upload analysed in turn, in one thread."""
+    """Analyses uploads one by one in a thread of the server."""
 
     def __init__(self, project: Project) -> None:
         self.store = UploadStore(project.db)
@@ -219,7 +219,7 @@ class UploadRuns:
         self._session: RunSession | None = None
 
     def __enter__(self) -> "UploadRuns":
-        """Go on with what an earlier server did not finish."""
+        """Continue the unfinished uploads of an earlier server."""
         for path in self.store.folder.glob(".incoming-*"):
             shutil.rmtree(path, ignore_errors=True)
         for upload in reversed(self.store.list()):
@@ -267,7 +267,7 @@ class UploadRuns:
         return {}
 
     def _analyze(self, upload: Upload) -> dict[str, Any]:
-        """Return what becomes of an upload; nothing if the server stops meanwhile."""
+        """Return the changed fields of an upload; none if the server is stopping."""
         from interlock_rca.analyze import AnalysisRequest, analyze
         from interlock_rca.report.document import build_summary
         from interlock_rca.report.outline import build_outline
@@ -371,7 +371,7 @@ def list_uploads(
     project: Project,
     limit: Annotated[int, Parameter(ge=1, le=500)] = 50,
 ) -> UploadList:
-    """The newest first."""
+    """List uploads, newest first."""
     found = UploadStore(project.db).list()[:limit]
     return UploadList([_describe(request, each) for each in found])
 
@@ -382,7 +382,7 @@ def show_upload(
     project: Project,
     upload_id: Annotated[str, Parameter(max_length=40)],
 ) -> UploadRecord:
-    """How far the analysis is, and its summary when it is done."""
+    """Show the progress of the analysis, and its summary when it is done."""
     return _describe(request, UploadStore(project.db).find(upload_id))
 
 

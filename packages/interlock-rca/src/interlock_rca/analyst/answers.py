@@ -1,7 +1,7 @@
-"""The built-in analyst's answers to F1 to F4 and F6: what was found, in the words of each step.
+"""The built-in analyst's answers to F1 to F4 and F6.
 
-Takes what others looked up; decides only how sure it is and what to say. Every number comes with
-its reasons.
+Takes facts that others looked up; decides only how sure it is and what to say. Every number comes
+with its reasons.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,20 +16,20 @@ from interlock_rca.analyst.triage import is_failed_check
 from interlock_rca.records import Failure, Suspect
 
 SURE_KIND_SCORE = 0.6
-"""How sure triage must be of an environment failure or a flake to skip the investigation."""
+"""The confidence at which an environment failure or a flake skips the investigation."""
 SAME_COMMIT_CONFIDENCE = 0.9
 SAME_LOOK_LIKENESS = 0.85
 SAME_SYMPTOM_LIKENESS = 0.3
-"""How alike two findings must be, at least, to share a cause because they share a suspect."""
+"""The least likeness of two findings that share a cause because they share a suspect."""
 MAX_SWEEP = 50
-"""A commit of more files is near to anything: that two findings suspect it joins them only if they
-look the same."""
+"""The most files of a commit that joins findings: a larger one is near to anything, so they must
+also look the same."""
 _NO_LEAD = 0.35
 _MOST_SURE = 0.97
 CLEAR_SUSPECT = 0.5
-"""From here on a commit is called the suspect: likelier than all others, and than nobody."""
+"""The chance from which a commit is called the suspect: likelier than all others together."""
 _FAINT = 0.02
-"""A lead below this is not worth naming."""
+"""Leads below this chance are not named."""
 _MOST_SUSPECTS = 5
 SEARCH_LIMITS = (
     "Looked at, as far as it could be found: the lines of the stack and who wrote them; the "
@@ -38,12 +38,12 @@ SEARCH_LIMITS = (
     "and submodules. Not looked at: what the code does when it runs, data, services, submodules "
     "that are not checked out, and repositories that were not named."
 )
-"""What the search for suspects does, and what it does not."""
+"""The limits of the search for suspects."""
 _HEAD = 200
 
 
 class FaultKind(msgspec.Struct, frozen=True, kw_only=True):
-    """What kind of failure it is, how sure that is, and why."""
+    """The kind of a failure, its confidence, and the reason."""
 
     category: str
     code: str
@@ -52,7 +52,7 @@ class FaultKind(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RepoCandidate(msgspec.Struct, frozen=True, kw_only=True):
-    """A repository as a place to look, and the reason."""
+    """A repository to look in, and the reason."""
 
     repo: str
     score: float
@@ -61,23 +61,23 @@ class RepoCandidate(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SuiteCause(msgspec.Struct, frozen=True, kw_only=True):
-    """A root cause of the same suite that was found before."""
+    """An earlier root cause of the same suite."""
 
     rca_id: int
     title: str
     likeness: float
     suspects: tuple[Suspect, ...]
-    """Likeliest first."""
+    """Suspects, likeliest first."""
     score: float
     versions: tuple[str, ...] = ()
     is_same_kind: bool = False
-    """Whether its failures and this one are errors of one type, or of one place."""
+    """True if its failures and this one share an error type or a place."""
 
 
 def build_triage_answer(
     kind: FaultKind, where: Sequence[RepoCandidate], *, cascade: int, skew: str, failure: Failure
 ) -> dict[str, Any]:
-    """The answer to F1; `cascade` counts the siblings that one broken set-up took down."""
+    """Return the answer to F1; `cascade` counts the siblings that one broken set-up failed."""
     skips = kind.category in ("infra", "flake") and kind.confidence >= SURE_KIND_SCORE
     notes = [f"{kind.category}: {kind.why} (confidence {kind.confidence:.2f})"]
     if cascade:
@@ -113,7 +113,7 @@ def _choose_severity(category: str, cascade: int) -> str:
 def build_resolve_answer(
     where: Sequence[RepoCandidate], known: Sequence[str], tried: set[str]
 ) -> dict[str, Any]:
-    """The answer to F2. When it comes again, what was tried without success goes last."""
+    """Return the answer to F2. On repetition, repositories searched in vain go last."""
     fresh = [candidate for candidate in where if candidate.repo not in tried]
     chosen = fresh or list(where)
     if chosen:
@@ -137,24 +137,24 @@ def build_resolve_answer(
 
 
 class RepositorySearch(msgspec.Struct, frozen=True, kw_only=True):
-    """What the search of one repository for the culprit of a failure found."""
+    """The search of one repository for the culprit of a failure."""
 
     repo: str
     leads: Sequence[CulpritLead] = ()
-    """Likeliest first."""
+    """Leads, likeliest first."""
     spots: Sequence[StackLocation] = ()
     looked_at: int = 0
-    """How many of its commits may be new."""
+    """The number of its commits that may be new."""
     urls: Mapping[str, str] = {}
-    """Of commits."""
+    """Web addresses of commits."""
     sizes: Mapping[str, tuple[int, int]] = {}
-    """Lines that commits put in and took away."""
+    """Added and removed lines of commits."""
     history: str = ""
     """What the memory of results says about the test."""
     is_bounded: bool = True
-    """A commit before these is known that passed, so that the culprit must be among them."""
+    """True if a passing commit bounds these, so the culprit must be among them."""
     is_exhausted: bool = True
-    """No other place is likelier."""
+    """True if no other place is likelier."""
 
 
 def build_investigate_answer(
@@ -189,25 +189,25 @@ def build_investigate_answer(
 
 
 def _find_break(failure: Failure, spots: Sequence[StackLocation]) -> StackLocation | None:
-    """Where it broke: a check fails in a test because of the product; all else breaks where the
-    stack is innermost."""
+    """Return where it broke: a failed check in a test is the product's, anything else breaks where
+    the stack is innermost."""
     if not spots or is_failed_check(failure):
         return next(iter(spots), None)
     return min(spots, key=lambda spot: spot.depth)
 
 
 def _compute_convergence(best: CulpritLead | None, kind: FaultKind, is_exhausted: bool) -> float:
-    """How sure the finding is: its kind, or its suspect. They are different things: that a product
-    broke may be plain where it is not plain by which commit. While another place is likelier, only
-    a sure suspect ends the search."""
+    """Return the confidence in the finding by its kind or its suspect: a product may clearly be
+    broken by an unclear commit. While another place is likelier, only a sure suspect ends the
+    search."""
     known = kind.confidence if is_exhausted and kind.category != "unknown" else 0.0
     score = known + (1 - known) * best.score if best else 0.0
     return round(max(_NO_LEAD, min(_MOST_SURE, score)), 3)
 
 
 def _choose_suspects(found: Sequence[CulpritLead]) -> list[CulpritLead]:
-    """Those worth naming: not who alters no behaviour, unless something else ties it to the
-    failure."""
+    """Return the leads worth naming, without commits that alter no behaviour unless something else
+    ties them to the failure."""
     able = [
         lead
         for lead in found
@@ -248,7 +248,7 @@ def _format_message(
             f"{commit.at[:10]}: {reasons}."
         )
     elif looked_at:
-        # That a search found nothing says nothing about where it did not look.
+        # An empty search says nothing about places it did not look at.
         parts.append(f"No suspect was found among {which} that may have brought it.")
         parts.append(SEARCH_LIMITS)
     if looked_at and not is_bounded:
@@ -291,9 +291,9 @@ def _describe_suspect(lead: CulpritLead, url: str, size: tuple[int, int]) -> dic
 def build_correlate_answer(
     suspects: Sequence[Suspect], score: float, others: Sequence[SuiteCause], sure: float
 ) -> dict[str, Any]:
-    """The answer to F4: the earliest cause with the same suspect, if more speaks for it than that,
-    or one that looks the same. `score` is how sure the finding is; from `sure` on one is, if its
-    suspects have no chances of their own."""
+    """Return the answer to F4: the earliest cause with the same suspect, if other evidence supports
+    it, or one that looks the same. `score` is the finding's confidence; `sure` is the confidence at
+    which suspects without chances count."""
     found: list[tuple[float, str, SuiteCause]] = []
     for prior in others:
         reason = _find_common_cause(suspects, score, prior, sure)
@@ -319,9 +319,9 @@ def build_correlate_answer(
 def _find_common_cause(
     suspects: Sequence[Suspect], score: float, prior: SuiteCause, sure: float
 ) -> str:
-    """Why two findings with the same first suspect have one cause; empty if they need not. They
-    must show alike, or each must point at the commit by itself. One that touched everything joins
-    nothing: anything is near to it."""
+    """Return why two findings with the same first suspect share a cause, or "". They must look
+    alike, or each must point at the commit by itself. A commit that touched everything joins
+    nothing."""
     if not suspects or not prior.suspects or suspects[0].commit != prior.suspects[0].commit:
         return ""
     mine, theirs = suspects[0], prior.suspects[0]
@@ -343,7 +343,7 @@ def _find_common_cause(
 
 
 class ReportedFinding(msgspec.Struct, frozen=True, kw_only=True):
-    """What a report says about a case."""
+    """The contents of a case's report."""
 
     message: str
     defect_type: str
@@ -351,7 +351,7 @@ class ReportedFinding(msgspec.Struct, frozen=True, kw_only=True):
     evidence: Sequence[str] = ()
     versions: Sequence[str] = ()
     tests: int = 1
-    """How many fail for this reason."""
+    """The number of tests that fail for this reason."""
 
 
 def build_report_answer(

@@ -15,18 +15,18 @@ from interlock_rca.analyst.similarity import (
 )
 
 JOIN_THRESHOLD = 0.5
-"""Likeness from which two failures are of one family."""
+"""The likeness from which two failures are in one family."""
 GROUP_THRESHOLD = 0.35
-"""Mean likeness two families must have to become one: a chain of neighbours is no family."""
+"""The mean likeness at which two families merge: a chain of neighbours is no family."""
 MAX_SMALL_BLOCK = 60
-"""Up to so many that share a band are compared all with all."""
+"""The most failures with a shared band that are all compared with each other."""
 NEIGHBOURS = 4
 MAX_LEADERS = 20
 MAX_SAMPLE = 3
 
 
 def find_families(known: Sequence[Traits]) -> list[tuple[int, ...]]:
-    """Groups of indexes, each in ascending order, in the order of their first members."""
+    """Return groups of indexes, each in ascending order, in the order of their first members."""
     order = sorted(
         range(len(known)),
         key=lambda at: (
@@ -49,8 +49,8 @@ def find_families(known: Sequence[Traits]) -> list[tuple[int, ...]]:
 
 
 def _find_twins(known: Sequence[Traits]) -> dict[int, int]:
-    """Of each failure beyond the first few with one message at one place, one of these few. What
-    broke hundreds of times in the same way is one family; comparing all of it is much work."""
+    """Map each failure beyond the first few with the same message and place to one of these.
+    Hundreds of equal failures are one family; comparing them all is wasted work."""
     twin_of: dict[int, int] = {}
     begin = 0
     while begin < len(known):
@@ -69,7 +69,8 @@ def _are_twins(one: Traits, other: Traits) -> bool:
 
 
 def _join_links(known: Sequence[Traits]) -> list[int]:
-    """For each its family's head. Links are taken best first, so no order of theirs matters."""
+    """Return each failure's family head. Links are taken best first, so their order does not
+    matter."""
     heads = list(range(len(known)))
     members = {at: [at] for at in heads}
     for one, other in _sort_links(_find_links(known), len(known)):
@@ -95,7 +96,7 @@ def _are_alike_as_groups(known: Sequence[Traits], left: list[int], right: list[i
 
 
 def _sample_members(members: list[int]) -> list[int]:
-    """A few of the members, spread over them all."""
+    """Return a few of the members, spread over all of them."""
     count = min(len(members), MAX_SAMPLE)
     return [members[at * (len(members) - 1) // max(1, count - 1)] for at in range(count)]
 
@@ -104,16 +105,16 @@ _Links = defaultdict[int, "array[int]"]
 
 
 def _sort_links(links: _Links, count: int) -> Iterator[tuple[int, int]]:
-    """The pairs, those that are most alike first; all at once are much to hold."""
+    """Yield the pairs, most alike first, without holding all at once."""
     for near in sorted(links):
         for link in sorted(set(links.pop(near))):
             yield divmod(link % count**2, count)
 
 
 def _find_links(known: Sequence[Traits]) -> _Links:
-    """Pairs that are alike enough, among those that share a band; some come twice. Each is one
-    number, for there may be millions: by how much it falls short of a score of 1, then the one,
-    then the other. They are grouped by the first digits."""
+    """Return sufficiently similar pairs among those that share a band; some come twice. Each is one
+    number, as there may be millions: the distance from a score of 1, then both indexes. They are
+    grouped by the first digits."""
     partners = [array("I") for _ in known]
     links: _Links = defaultdict(lambda: array("q"))  # up to four million failures
 
@@ -125,7 +126,8 @@ def _find_links(known: Sequence[Traits]) -> _Links:
         return bool(score)
 
     for block in _find_blocks(known):
-        # In canonical order what is alike stands near: of a large block neighbours are enough.
+        # Sorted canonically, similar failures are near: in a large block, comparing neighbours is
+        # enough.
         reach = len(block) if len(block) <= MAX_SMALL_BLOCK else 1 + NEIGHBOURS
         for place, one in enumerate(block):
             partners[one].extend(block[place + 1 : place + reach])
@@ -143,7 +145,7 @@ _GROUP = 1_000
 
 
 def _find_blocks(known: Sequence[Traits]) -> Iterable[tuple[int, ...]]:
-    """Indexes that share a band. Bands with the same members are one block."""
+    """Yield indexes that share a band; bands with the same members give one block."""
     sharing: dict[int, list[int]] = defaultdict(list)
     for at, traits in enumerate(known):
         for band in compute_bands(traits):
@@ -152,7 +154,8 @@ def _find_blocks(known: Sequence[Traits]) -> Iterable[tuple[int, ...]]:
 
 
 def _link_to_leaders(block: Sequence[int], compare: Callable[[int, int], bool]) -> None:
-    """Of a large block each is compared with the first of every kind met so far, within reason."""
+    """Compare each member of a large block with the first of every kind met so far, up to a
+    limit."""
     leaders: list[int] = []
     for other in block:
         if not any(compare(one, other) for one in leaders) and len(leaders) < MAX_LEADERS:

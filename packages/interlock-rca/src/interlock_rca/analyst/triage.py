@@ -1,7 +1,7 @@
-"""Triage: what kind of failure it is, how sure, and why.
+"""Triage: the kind of a failure, its confidence, and the reason.
 
-By the table in `rules.yaml` and by whose frames the stack holds. Says `unknown` where nothing
-supports an answer.
+Judged by the table in `rules.yaml` and by the owners of the stack's frames. Unsupported answers are
+`unknown`.
 """
 
 import math
@@ -21,11 +21,11 @@ from interlock_rca.records import Failure
 CATEGORIES = ("product", "automation", "infra", "flake", "firmware", "unknown")
 UNKNOWN = "unknown"
 MIN_CHANCE = 0.45
-"""Chance from which a category is given."""
+"""The chance from which a category is given."""
 LOG_WEIGHT = 0.6
-"""A log says much that is nobody's fault: its lines count less than the message."""
+"""A log contains many harmless lines, so they count less than the message."""
 _DOUBT = 1.0
-"""Log-odds of `unknown`: what a category must outweigh."""
+"""The log-odds of `unknown`, which a category must exceed."""
 _LOOKED_AT = 20_000
 _SHORT_LOG = 200
 _STRUCTURE = {
@@ -34,7 +34,7 @@ _STRUCTURE = {
     "tests-only": ("automation", 1.5, "it broke in the test's own code, and not by an assertion"),
 }
 _OUTSIDE = ("infra", "flake", "firmware")
-"""What a test meets in its own code and is not to blame for."""
+"""Kinds that a test's own code may meet without being to blame."""
 _ASSERTING = re.compile(
     r"^(?:[\w.]+\.)?Failed\b|assert|(?<!un)expect|comparison|mismatch|should|\bwant \S"
     r"|_test\.go:\d+: \S|\bdiffer|not equal|\bdid not (?:raise|throw)",
@@ -43,7 +43,7 @@ _ASSERTING = re.compile(
 
 
 _REPORTED = re.compile(r"(?:=== .*\n)*\s*[\w.-]+_test\.go:\d+:(?!.*\bpanic)")
-"""Go has no exceptions: what a test itself reports begins with its line."""
+"""Go has no exceptions: a test's own report begins with its line."""
 
 
 class TriageRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -58,7 +58,7 @@ class TriageRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class TriageResult(msgspec.Struct, frozen=True):
-    """A category, the chance that it is right, and the reasons."""
+    """A category, its chance, and the reasons."""
 
     category: str
     confidence: float
@@ -67,7 +67,7 @@ class TriageResult(msgspec.Struct, frozen=True):
 
 @lru_cache(maxsize=1)
 def load_rules() -> tuple[tuple[TriageRule, re.Pattern[str]], ...]:
-    """The table, each row with its patterns as one."""
+    """Return the table, each row with its patterns joined."""
     text = files("interlock_rca.analyst").joinpath("rules.yaml").read_text(encoding="utf-8")
     rows = msgspec.yaml.decode(text, type=tuple[TriageRule, ...])
     return tuple(
@@ -77,7 +77,7 @@ def load_rules() -> tuple[tuple[TriageRule, re.Pattern[str]], ...]:
 
 
 def triage_failure(failure: Failure) -> TriageResult:
-    """The kind of a failure by the rules."""
+    """Return the kind of a failure by the rules."""
     odds: dict[str, float] = defaultdict(float)
     reasons: list[tuple[float, str, str]] = []
     for name, category, weight, why in _match_rules(failure):
@@ -96,7 +96,7 @@ def triage_failure(failure: Failure) -> TriageResult:
 
 
 def _match_rules(failure: Failure) -> Iterable[tuple[str, str, float, str]]:
-    """(rule, category, weight, why) of each rule that matches."""
+    """Yield (rule, category, weight, why) of each matching rule."""
     texts = _collect_texts(failure)
     known = outside = False
     for rule, pattern in load_rules():
@@ -118,7 +118,7 @@ def _match_rules(failure: Failure) -> Iterable[tuple[str, str, float, str]]:
 
 
 def _collect_texts(failure: Failure) -> Mapping[str, str]:
-    # Of a test's own short log every complaint counts with its details; of a long one the loudest.
+    # In a test's own short log every complaint counts with its details; in a long one, the loudest.
     is_short = failure.log.count("\n") < _SHORT_LOG
     lines = find_complaint_blocks(failure.log) if is_short else find_loudest(failure.log)
     return {
@@ -141,7 +141,7 @@ def _judge_frames(failure: Failure) -> str:
 
 
 def is_failed_check(failure: Failure) -> bool:
-    """Whether a check of the test failed, and nothing broke by itself."""
+    """Return True if a check of the test failed, and nothing else broke."""
     if _REPORTED.match(failure.stack):
         return True
     return bool(_ASSERTING.search(f"{failure.type} {extract_message(failure)[:_LOOKED_AT]}"))

@@ -1,8 +1,8 @@
-"""What is known over all suites: symptoms, root causes, how they go together and how they age.
+"""Knowledge over all suites: symptoms, root causes, their links, and how they age.
 
-Numbers that nobody gave out are answered with None or nothing, never with an error: agents make
-numbers up. Symptoms go to sleep or are resolved, root causes are fixed and archived, by legal moves
-only; the dates of a root cause follow its status.
+Unknown numbers give None or nothing, never an error: agents invent numbers. Symptoms become dormant
+or resolved, root causes are fixed and archived, by legal moves only; a root cause's dates follow
+its status.
 """
 
 from collections import Counter
@@ -22,7 +22,7 @@ from interlock.system.errors import StateError, StoreError
 from interlock_rca.knowledge.cause_writer import change_status
 
 _PER_BAND = 500
-"""A band that more symptoms share tells little; the newest of them are looked at."""
+"""A band of more symptoms says little; only its newest ones are compared."""
 _SYMPTOM = (
     "select symptom_id, fingerprint, name, error_pattern, test_name_pattern, features, component,"
     " severity, first_seen_at, last_seen_at, occurrence_count, status from symptoms"
@@ -70,7 +70,7 @@ _evidence = msgspec.json.Decoder(tuple[dict[str, str], ...]).decode
 
 
 class Symptom(msgspec.Struct, frozen=True):
-    """A story that failures tell again and again."""
+    """A failure that was seen, perhaps many times."""
 
     symptom_id: int
     fingerprint: str
@@ -88,7 +88,7 @@ class Symptom(msgspec.Struct, frozen=True):
 
 
 class SymptomCandidate(msgspec.Struct, frozen=True):
-    """A symptom that may be alike, and how many bands it shares."""
+    """A symptom that may be similar, and the number of shared bands."""
 
     symptom: Symptom
     shared: int
@@ -99,9 +99,9 @@ class Rca(msgspec.Struct, frozen=True):
 
     rca_id: int
     case_no: int
-    """The case it is of: others may share it."""
+    """The case that it is of; others may share it."""
     attempt: int
-    """Of the investigation; 0 if a review made it."""
+    """The attempt of the investigation; 0 if a review made it."""
     title: str
     description: str
     defect_type: str
@@ -119,7 +119,7 @@ class Rca(msgspec.Struct, frozen=True):
     verified_at: float | None
     archived_at: float | None
     confidence: float | None = None
-    """How sure its link to the symptom is, if it was looked up by symptom."""
+    """The confidence of its link to the symptom, if it was looked up by symptom."""
 
 
 class Occurrence(msgspec.Struct, frozen=True):
@@ -134,7 +134,7 @@ class Occurrence(msgspec.Struct, frozen=True):
 
 
 class CauseHistory(msgspec.Struct, frozen=True):
-    """Where and when a symptom was seen; the newest launches first."""
+    """Where and when a symptom was seen; newest launches first."""
 
     symptom: Symptom
     occurrences: tuple[Occurrence, ...]
@@ -149,7 +149,7 @@ def find_symptom_by_fingerprint(connection: Connection, fingerprint: str) -> Sym
 def list_symptoms_by_bands(
     connection: Connection, bands: Collection[int], most: int = 20
 ) -> list[SymptomCandidate]:
-    """The symptoms that share most bands; among equals the newest."""
+    """Return the symptoms that share most bands; the newest win ties."""
     raw = raw_connection(connection)
     shared: Counter[int] = Counter()
     for band in {band for band in bands if is_row_id(band)}:
@@ -168,7 +168,7 @@ def find_rca(connection: Connection, rca_id: int) -> Rca | None:
 
 
 def list_rcas(connection: Connection, symptom_id: int) -> list[Rca]:
-    """The root causes of a symptom that are not archived, the newest first."""
+    """Return the unarchived root causes of a symptom, newest first."""
     if not is_row_id(symptom_id):
         return []
     return [
@@ -177,14 +177,14 @@ def list_rcas(connection: Connection, symptom_id: int) -> list[Rca]:
 
 
 def list_suite_rcas(connection: Connection, suite_id: int) -> list[Rca]:
-    """The root causes that cases of the suite have."""
+    """Return the root causes of a suite's cases."""
     return [
         read_rca(row) for row in raw_connection(connection).execute(_RCAS_OF_SUITE, (suite_id,))
     ]
 
 
 def read_history(connection: Connection, fingerprint: str, most: int = 50) -> CauseHistory | None:
-    """Where a symptom was seen, or None if it never was; at `most` so many launches."""
+    """Return where a symptom was seen in the newest launches; None if never."""
     found = find_symptom_by_fingerprint(connection, fingerprint)
     if found is None:
         return None
@@ -197,7 +197,7 @@ def read_history(connection: Connection, fingerprint: str, most: int = 50) -> Ca
 
 
 def read_rca(row: tuple[Any, ...]) -> Rca:
-    """A root cause from the columns of its row, in their order."""
+    """Return a root cause from its row's columns, in order."""
     values = (*row[:8], _strings(row[8]), _evidence(row[9]), *row[10:])
     return Rca(*values)
 
@@ -215,7 +215,7 @@ def _read_row(raw: RawConnection, query: str, number: int) -> tuple[Any, ...] | 
 
 
 class KnownCause(msgspec.Struct, frozen=True):
-    """A root cause, how many cases have it, and whether somebody has agreed."""
+    """A root cause, the number of its cases, and whether somebody approved it."""
 
     rca: Rca
     cases: int
@@ -223,7 +223,7 @@ class KnownCause(msgspec.Struct, frozen=True):
 
 
 def list_causes(connection: Connection, *, archived: bool = False) -> list[KnownCause]:
-    """All root causes, the oldest first; archived ones only if asked for."""
+    """Return all root causes, oldest first, without archived ones unless asked for."""
     rows = raw_connection(connection).execute(_CAUSES)
     found = [KnownCause(read_rca(row[:-2]), row[-2], row[-1]) for row in rows]
     return [each for each in found if archived or each.rca.status != "archived"]
@@ -241,7 +241,7 @@ _MOVES = {
 
 
 def sweep_dormant(connection: Connection, now: float, days: float = DORMANT_AFTER) -> int:
-    """Active symptoms that were last seen before so many days sleep; how many those were."""
+    """Make active symptoms dormant that were not seen for so many days; return their number."""
     with transaction(connection) as raw:
         return raw.execute(
             "update symptoms set status = 'dormant' where status = 'active' and last_seen_at < ?",
@@ -250,7 +250,7 @@ def sweep_dormant(connection: Connection, now: float, days: float = DORMANT_AFTE
 
 
 def set_rca_status(connection: Connection, rca_id: int, status: str, at: float) -> None:
-    """Move a root cause on: open, resolved, verified, archived; or open it again."""
+    """Move a root cause on: open, resolved, verified, archived; or reopen it."""
     with transaction(connection) as raw:
         before, case_no = _read_status(raw, rca_id)
         if status == before:
@@ -280,7 +280,7 @@ def _check_may_reopen(raw: RawConnection, rca_id: int, case_no: int) -> None:
 
 
 def set_ticket(connection: Connection, rca_id: int, ticket_id: str, link: str) -> None:
-    """Note the tracker's ticket of a root cause."""
+    """Store the tracker's ticket of a root cause."""
     with transaction(connection) as raw:
         query = "update rcas set jira_ticket_id = ?, jira_link = ? where rca_id = ?"
         if raw.execute(query, (ticket_id, link, rca_id)).rowcount == 0:

@@ -1,8 +1,8 @@
 """The groups of parameters that say what failed, where and when: one function each.
 
-Every word that comes from outside leaves here as one harmless line, or as MISSING; longer texts are
-blocks. Also compares the clocks: a launch's times may come from the CI executor, the test node and
-the system under test, and `find_skew` looks for signs that they disagree.
+Every word from outside leaves as one harmless line, or as MISSING; longer texts are blocks. Clocks
+are compared too: a launch's times may come from the CI executor, the test node and the system under
+test, and `find_skew` looks for disagreement.
 """
 
 import re
@@ -28,7 +28,7 @@ CLOCK_PLANE_NOTE: Final = (
 
 
 class ClockSkew(msgspec.Struct, frozen=True):
-    """What the detectors found, and which could not look."""
+    """The detected clock skew, and the detectors that lacked data."""
 
     signs: tuple[str, ...] = ()
     unchecked: tuple[str, ...] = ()
@@ -39,13 +39,13 @@ class ClockSkew(msgspec.Struct, frozen=True):
 
 
 def measure_duration(start: str, end: str) -> timedelta | None:
-    """From one time to the other; negative if the second is earlier."""
+    """Return the duration between two times; negative if the second is earlier."""
     first, second = parse_time(start), parse_time(end)
     return second - first if first and second else None
 
 
 def measure_test_duration(failure: Failure) -> timedelta | None:
-    """How long the test ran: by its times, or by the seconds its report counted (`time`)."""
+    """Return how long the test ran: by its times, or by the seconds in its report (`time`)."""
     found = measure_duration(failure.at, failure.ended_at)
     if found is not None:
         return found
@@ -57,13 +57,13 @@ def measure_test_duration(failure: Failure) -> timedelta | None:
 
 
 def count_days(start: str, end: str) -> int | None:
-    """Whole days from one time to the other; None if either is unknown or they are turned round."""
+    """Return whole days between two times; None if either is unknown or they are reversed."""
     found = measure_duration(start, end)
     return found.days if found is not None and found >= timedelta(0) else None
 
 
 def find_skew(failure: Failure, launch: Launch | None, limits: ClockLimits) -> ClockSkew:
-    """Look for skew in three ways; each that lacks its times says so."""
+    """Look for skew in three ways; a way without the needed times says so."""
     looks = (
         ("launch start against CI job start", _check_start(launch, limits)),
         ("duration of the test", _check_test(failure, limits)),
@@ -98,14 +98,14 @@ def _check_test(failure: Failure, limits: ClockLimits) -> str | None:
 
 def _check_launch(launch: Launch | None, limits: ClockLimits) -> str | None:
     ran = measure_duration(launch.started_at, launch.ended_at) if launch else None
-    # Summed up only if there is something to compare: a report may have 50,000 jobs, and this is
-    # asked for each failure.
+    # Sum only if there is something to compare: a report may have 50,000 jobs, and each failure
+    # asks for this.
     jobs = _sum_durations(launch.jobs) if launch and ran is not None else None
     if ran is None or jobs is None:
         return None
     if ran < timedelta(0):
         return f"the launch ends {format_duration(-ran)} before it starts"
-    # A launch of seconds may well be many times its jobs: that is set-up, not skew.
+    # A launch of seconds may well take many times as long as its jobs: set-up, not skew.
     seconds = ran.total_seconds()
     if seconds <= jobs * limits.launch_factor or seconds - jobs <= limits.start_minutes * 60:
         return ""
@@ -116,7 +116,7 @@ def _check_launch(launch: Launch | None, limits: ClockLimits) -> str | None:
 
 
 def _sum_durations(jobs: Iterable[Job]) -> float | None:
-    """The seconds of all jobs together; None unless each is known."""
+    """Return the total seconds of all jobs; None unless each is known."""
     total: float | None = None
     for job in jobs:
         ran = measure_duration(job.started_at, job.ended_at)
@@ -190,7 +190,7 @@ def build_git(subject: PromptSubject) -> dict[str, str]:
 
 
 def build_failure(subject: PromptSubject) -> dict[str, Any]:
-    """All of the failed test but its texts."""
+    """Return everything about the failed test except its texts."""
     it = subject.failure
     job = subject.job
     parts = [part for part in re.split(r" ?> ?|/|\|", it.path) if part.strip()]
@@ -313,10 +313,10 @@ def build_urls(subject: PromptSubject) -> dict[str, Any]:
 
 
 def shorten_name(name: str) -> str:
-    """The last part of a test's name, its parameters kept."""
+    """Return the last part of a test's name, with its parameters."""
     stem, bracket, rest = name.partition("[")
     parts = [part for part in _LEAF.split(stem) if part]
-    # A sentence is a name of its own: only the words of code have an outside and an inside.
+    # A sentence is a complete name: only code names have an outer and an inner part.
     leaf = stem.strip() if " " in stem.strip() else parts[-1] if parts else stem
     return f"{leaf}{bracket}{rest}"
 
@@ -330,7 +330,7 @@ def _list_attributes(subject: PromptSubject) -> list[tuple[str, str, str]]:
 
 
 def _find_attribute(subject: PromptSubject, names: tuple[str, ...]) -> str:
-    """Return the value of the first attribute of that meaning; the test's go first."""
+    """Return the first attribute with one of the names; the test's own come first."""
     meant = {
         _normalize_key(key): value for key, value, _ in _list_attributes(subject) if value.strip()
     }
@@ -355,7 +355,7 @@ def _format_counts(tally: TestCounts) -> str:
 
 
 def _format_defect_counts(subject: PromptSubject) -> str:
-    """How the failures that are known here were called before."""
+    """Count the earlier defect codes of the failures known here."""
     types = [subject.failure.issue_type, *(each.issue_type for each in subject.siblings)]
     counts = Counter(subject.format_line(each).lower() for each in types if each)
     return ", ".join(f"{count} {name}" for name, count in sorted(counts.items()))

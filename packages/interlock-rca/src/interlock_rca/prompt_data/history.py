@@ -1,8 +1,8 @@
-"""What earlier steps, people and analyses said, and the blocks in which a prompt shows its data.
+"""Present what earlier steps, people and analyses said, and the blocks of a prompt's data.
 
-Answers are found by step family, with what rules and reviewers added. A table says which family
-shows which block and how much of the room it may claim; what one block does not need, others get.
-All of it is somebody else's words: every string leaves here harmless, each block in its fence.
+Answers are found by step family, with the additions of rules and reviewers. A table says which
+family shows which block, and its share of the room; unused room goes to other blocks. All of it is
+others' words: every string leaves here harmless, each block in its fence.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -20,7 +20,7 @@ _WORDS_OF_REVIEW: Final = ("comment", "note", "reason")
 
 
 def build_prior(subject: PromptSubject) -> dict[str, Any]:
-    """The earlier artifacts, what they mean for this step, and the additions of the rules."""
+    """Return the earlier artifacts, their meaning for this step, and the additions of the rules."""
     answers = _find_answers(subject)
     context = subject.case.context
     found: dict[str, Any] = {
@@ -71,7 +71,7 @@ def build_history(subject: PromptSubject) -> dict[str, Any]:
 
 
 def build_digest(subject: PromptSubject) -> dict[str, Any]:
-    """The root causes known in this suite: the newest, and how many there are."""
+    """Return the newest root causes known in this suite, and their total."""
     known = subject.history.digest
     kept = known[max(0, len(known) - subject.limits.digest) :]
     return {"rcas": [_build_cause(subject, each) for each in kept], "total": len(known)}
@@ -93,7 +93,7 @@ def _get_text(answer: Mapping[str, Any], name: str) -> str:
 
 
 def _get_code(subject: PromptSubject, answer: Any, name: str) -> str:
-    """The defect code in that place, if it is one of the taxonomy."""
+    """Return the defect code in a field, if the taxonomy has it."""
     return (
         subject.taxonomy.find_code(_get_text(answer, name)) or ""
         if isinstance(answer, Mapping)
@@ -106,7 +106,7 @@ def _tidy_value(subject: PromptSubject, value: Any) -> Any:
 
 
 def _tidy_object(subject: PromptSubject, value: Any) -> dict[str, Any] | None:
-    """What was said, if it is an object and says something."""
+    """Return a nonempty object with harmless strings, or None."""
     return _tidy_value(subject, {**value}) if isinstance(value, Mapping) and value else None
 
 
@@ -119,7 +119,7 @@ def _to_list(value: Any) -> list[Any]:
 
 
 def _build_chosen_repos(subject: PromptSubject, resolve: Mapping[str, Any]) -> dict[str, Any]:
-    """Which repositories were chosen, and the one that this asking is about."""
+    """Return the chosen repositories, and the one that this dispatch is about."""
     chosen = subject.case.context.get("selected_repos") or resolve.get("selected_repos")
     selected = _filter_objects(_tidy_value(subject, chosen))
     repo = _tidy_value(subject, subject.case.context.get("repo"))
@@ -137,7 +137,7 @@ def _build_chosen_repos(subject: PromptSubject, resolve: Mapping[str, Any]) -> d
 
 
 def _complete_repo(subject: PromptSubject, repo: dict[str, Any]) -> dict[str, Any]:
-    """What was said of a repository, and what is known of the one with that name."""
+    """Return an answer's repository, completed from the known one of that name."""
     known = next(
         (it for it in subject.repos if subject.format_line(it.name) == repo.get("name")), None
     )
@@ -154,7 +154,7 @@ def _complete_repo(subject: PromptSubject, repo: dict[str, Any]) -> dict[str, An
 
 
 def _build_evidence(subject: PromptSubject, finding: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Each reference with the machine's verdict; unchecked where there is none."""
+    """Return each reference with the machine's verdict; unchecked without one."""
     checked = finding.get("evidence")
     if isinstance(checked, Sequence) and not isinstance(checked, str) and checked:
         found = [each for each in checked if isinstance(each, Mapping)]
@@ -179,7 +179,7 @@ def _find_review_note(subject: PromptSubject, review: Mapping[str, Any]) -> str:
 
 
 def _find_final_code(subject: PromptSubject, answers: Mapping[str, Any]) -> str:
-    """The defect code as it stands: a human's goes before a rule's, a rule's before an agent's."""
+    """Return the current defect code: a human's, else a rule's, else an agent's."""
     places = (
         (subject.case.context.get("human_override"), "defect_type"),
         (subject.case.context, "defect_type"),
@@ -192,7 +192,7 @@ def _find_final_code(subject: PromptSubject, answers: Mapping[str, Any]) -> str:
 
 
 def _find_recalled_cause(subject: PromptSubject, recall: Mapping[str, Any]) -> dict[str, str]:
-    """The root cause that recall recognised, if it is one of those that were shown."""
+    """Return the root cause that recall recognized, if it was one of those shown."""
     known = {it.rca_id: it.defect_type for it in subject.history.prior_rcas}
     found = recall.get("prior_rca_id") if recall.get("match") is True else None
     return {"defect_type": known[found]} if isinstance(found, int) and found in known else {}
@@ -245,8 +245,8 @@ _FENCE_LINES: Final = 120
 
 
 class PromptBlock(msgspec.Struct, frozen=True):
-    """A kind of block. `weight` is its claim to room, `head` how much of the room its beginning
-    gets when it is cut, `text` makes its content; None leaves the block away."""
+    """A kind of block. `weight` is its claim to room, `head` the share that its beginning gets when
+    it is cut, `text` makes its content; None omits the block."""
 
     name: str
     title: str
@@ -340,7 +340,7 @@ def _make_prior_formatter(name: str) -> Callable[[PromptSubject, Groups], str | 
 
 
 def _format_finding(subject: PromptSubject, groups: Groups) -> str | None:
-    """The finding without what has a block of its own."""
+    """Return the finding without the parts that have blocks of their own."""
     found = {**(groups["prior"]["investigate"] or {})}
     for name in ("evidence", "evidence_refs", "contradicting_evidence"):
         found.pop(name, None)
@@ -348,7 +348,7 @@ def _format_finding(subject: PromptSubject, groups: Groups) -> str | None:
 
 
 def _format_previous(subject: PromptSubject, groups: Groups) -> str | None:
-    """The last investigation, unless it is one of the findings that are shown anyway."""
+    """Return the last investigation, unless it is among the findings that are shown anyway."""
     prior = groups["prior"]
     return (
         None
@@ -450,7 +450,8 @@ BLOCKS: Final = {block.name: block for block in _TABLE}
 
 
 def fill_blocks(subject: PromptSubject, groups: Groups, room: int) -> dict[str, FencedText]:
-    """The blocks of the subject's family, none longer than its share of that many characters."""
+    """Return the blocks of the subject's family, none longer than its share of that many
+    characters."""
     texts = {
         block.name: text
         for block in _TABLE
@@ -466,7 +467,8 @@ def fill_blocks(subject: PromptSubject, groups: Groups, room: int) -> dict[str, 
 
 
 def divide_room(needs: Mapping[str, int], room: int) -> dict[str, int]:
-    """Room for each block: what it needs, or its share by weight of what the modest ones left."""
+    """Return room for each block: what it needs, or its weighted share of what smaller ones
+    left."""
     shares: dict[str, int] = {}
     weights = sum(BLOCKS[name].weight for name in needs)
     for name in sorted(needs, key=lambda name: (needs[name] / BLOCKS[name].weight, name)):

@@ -1,8 +1,8 @@
-"""What a prompt asks for and warns of: the fields of each family's artifact, and guards G1 to G34.
+"""A prompt's requests and warnings: the fields of each family's artifact, and guards G1 to G34.
 
-The rows stand in `instructions.toml`. The circuit holds the shape that answers are checked against;
-the fields here are the same in words, with an example. A guard is a sentence against what agents
-get wrong in such work, shown while its condition holds.
+The rows are in `instructions.toml`. The circuit holds the shape that answers are checked against;
+the fields repeat it in words, with an example. A guard warns of a mistake that agents make, and is
+shown while its condition holds.
 """
 
 import tomllib
@@ -15,7 +15,7 @@ import msgspec
 
 
 class ArtifactField(msgspec.Struct, frozen=True):
-    """One field: what may stand in it, and an example; None leaves it out of the example."""
+    """One field: its permitted values, and an example; None leaves it out of the example."""
 
     name: str
     kind: str
@@ -39,7 +39,7 @@ class PromptGuard(msgspec.Struct, frozen=True):
 
 
 class Instructions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The table: conditions in words, the artifact of each family, and the guards."""
+    """Conditions in words, the artifact of each family, and the guards."""
 
     conditions: Mapping[str, str]
     artifacts: Mapping[str, tuple[ArtifactField, ...]]
@@ -48,19 +48,19 @@ class Instructions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @cache
 def read_instructions() -> Instructions:
-    """The table, checked once and trusted from then on."""
+    """Return the table, checked once and trusted from then on."""
     text = files("interlock_rca.prompt_data").joinpath("instructions.toml").read_text("utf-8")
     return msgspec.convert(tomllib.loads(text), Instructions)
 
 
 def format_example(fields: Sequence[ArtifactField]) -> str:
-    """An artifact as it might be, in JSON."""
+    """Return an example artifact as JSON."""
     example = {field.name: field.example for field in fields if field.example is not None}
     return msgspec.json.format(msgspec.json.encode(example), indent=2).decode()
 
 
 def format_schema(fields: Sequence[ArtifactField]) -> str:
-    """The fields as a table, then an example."""
+    """Return the fields as a table, then an example."""
     lines = (
         f"| `{field.name}` | {field.kind} | {'yes' if field.required else 'no'} | {field.meaning} |"
         for field in fields
@@ -70,7 +70,7 @@ def format_schema(fields: Sequence[ArtifactField]) -> str:
 
 
 def select_guards(family: str, holding: Collection[str]) -> tuple[PromptGuard, ...]:
-    """The guards of a family (`F3`) that are worth saying while these conditions hold."""
+    """Return the guards of a family (`F3`) that apply under these conditions."""
     return tuple(
         guard
         for guard in read_instructions().guards

@@ -1,8 +1,8 @@
-"""The parameters of a prompt: everything that is known about a case, in groups, ready to be shown.
+"""The parameters of a prompt: everything known about a case, in groups, ready to be shown.
 
-`PromptDataReader` reads it from the store, `build_parameters` arranges it. Text from outside
-appears only as a harmless line or inside a fenced block, never longer than there is room, and what
-was cut or is missing is said. No template is named here.
+`PromptDataReader` reads the store, `build_parameters` arranges the result. Text from outside
+appears only as a harmless line or inside a fenced block, never longer than its room, and cut or
+missing parts are named. No template is named here.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -55,7 +55,7 @@ from interlock_rca.taxonomy import Taxonomy
 from interlock_rca.workspace import CheckoutSet
 
 _PROSE: Final = 3_600
-"""Characters for a template's own words and notes."""
+"""Characters reserved for a template's own words and notes."""
 _TEXTS: Final = {"error_message": "message", "stack": "stack", "log_snippet": "log"}
 _TIMEOUT: Final = (
     "timeout",
@@ -86,7 +86,7 @@ def build_parameters(
 
 
 class _Groups(dict[str, Any]):
-    """Groups by name, each made when it is first asked for."""
+    """Groups by name, each built when first asked for."""
 
     def __init__(self, subject: PromptSubject) -> None:
         super().__init__()
@@ -145,7 +145,7 @@ _GROUPS: Final[Mapping[str, Callable[[PromptSubject], Any]]] = MappingProxyType(
 
 
 def _count_own_characters(subject: PromptSubject) -> int:
-    """How many characters of the prompt are ours: its words, guards, taxonomy and schema."""
+    """Count the prompt's own characters: words, guards, taxonomy and schema."""
     table = read_instructions()
     guards = select_guards(subject.family.short, table.conditions)
     guard_length = sum(len(guard.sentence) + len(guard.mark) + 6 for guard in guards)
@@ -160,7 +160,7 @@ def _count_own_characters(subject: PromptSubject) -> int:
 
 
 def _fence_texts(subject: PromptSubject, pieces: Mapping[str, FencedText]) -> dict[str, str]:
-    """The texts of the failure, fenced: as the step shows them, or short where it does not."""
+    """Return the failure's texts, fenced: as the step shows them, or short where it does not."""
     raw = {
         "message": subject.failure.message,
         "stack": subject.failure.stack,
@@ -182,7 +182,7 @@ def _describe_guards(guards: Sequence[PromptGuard]) -> list[dict[str, Any]]:
 
 
 def _list_missing(subject: PromptSubject) -> list[str]:
-    """What is not known, in our words."""
+    """List what is unknown, in our words."""
     it, launch = subject.failure, subject.launch
     facts = (
         ("the test's name", it.test_name),
@@ -204,7 +204,7 @@ def _list_missing(subject: PromptSubject) -> list[str]:
 def _select_holding_guards(
     subject: PromptSubject, found: Mapping[str, Any], pieces: Mapping[str, FencedText]
 ) -> Sequence[PromptGuard]:
-    """The guards of the step whose conditions hold here; no others are looked into."""
+    """Return the step's guards whose conditions hold; others are not evaluated."""
     it, launch = subject.failure, subject.launch
     texts = (it.message, it.stack, it.log)
     holds: dict[str, Callable[[], Any]] = {
@@ -238,7 +238,7 @@ def _has_many_skipped(subject: PromptSubject) -> bool:
 def _write_notes(
     subject: PromptSubject, found: Mapping[str, Any], pieces: Mapping[str, FencedText]
 ) -> list[str]:
-    """What the reader must know about the data themselves, in our words."""
+    """Return notes about the data that the reader needs, in our words."""
     notes = []
     cut = [f"{BLOCKS[name].title} ({it.cut:,} characters)" for name, it in pieces.items() if it.cut]
     if cut:
@@ -279,7 +279,7 @@ class PromptDataReader:
         ranges: Mapping[str, TestRange] = MappingProxyType({}),
         wanted: Collection[str] = PARAMETER_NAMES,
     ) -> dict[str, Any]:
-        """The groups of parameters for the step where the case stands, at least those `wanted`."""
+        """Return the groups of parameters for the case's current step, at least those `wanted`."""
         members = self._list_cases(place) if place else []
         launch = self.read_launch(place)
         shows = "siblings" in wanted or get_family(case.step).short in BLOCKS["siblings"].families
@@ -309,20 +309,20 @@ class PromptDataReader:
         return self._launches.get(place.launch_id)
 
     def _list_cases(self, place: CasePosition) -> list[int]:
-        """The numbers of all cases of its launch."""
+        """Return the numbers of all cases of its launch."""
         if place.launch_id not in self._members:
             self._members[place.launch_id] = list_case_numbers(self._connection, place.launch_id)
         return self._members[place.launch_id]
 
     def _read_siblings(self, members: Sequence[int], own: str) -> list[Sibling]:
-        """As many as a prompt has room for."""
+        """Return as many siblings as a prompt has room for."""
         most = PromptLimits().siblings
         found = list_briefs(self._connection, members[: most + 1])
         return [_build_sibling(each) for each in found if each.case_id != own][:most]
 
     def _read_history(self, place: CasePosition, step: str) -> PriorKnowledge:
-        """What is like it is looked up where that is the question; the root causes of the suite,
-        where they are compared."""
+        """Return similar failures where recall asks for them, and the suite's root causes where
+        they are compared."""
         memories = self._known_causes.find_matches(place, near=step in (F0, F1))
         past = read_history(self._connection, place.fingerprint)
         earlier = (

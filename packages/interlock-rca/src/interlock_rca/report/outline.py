@@ -153,11 +153,13 @@ def _build_cause(
     family: FindingFamily, cases: tuple[CaseFinding, ...], here: Mapping[int, int]
 ) -> Cause:
     loose = family is _LOOSE
+    suspects = () if loose else next((case.suspects for case in cases if case.suspects), ())
+    stored = _complete_title(format_line(family.title), cases)
     known = [case for case in cases if is_known(case, here)]
     return Cause(
         number=0,
         family_id=family.family_id,
-        title=_complete_title(format_line(family.title), cases) or _make_title(cases[0]),
+        title=_choose_title(stored, suspects, cases),
         cases=cases,
         kind="unknown" if loose else _choose_kind(cases),
         at_first="" if loose else _choose_first_kind(cases),
@@ -166,7 +168,7 @@ def _build_cause(
         component="" if loose else _find_first_text(case.component for case in cases),
         message="" if loose else _find_first_text(case.message for case in cases),
         score=None if loose else next(filter(_is_score, (case.score for case in cases)), None),
-        suspects=() if loose else next((case.suspects for case in cases if case.suspects), ()),
+        suspects=suspects,
         reproduction=None
         if loose
         else next((case.reproduction for case in cases if case.reproduction), None),
@@ -193,6 +195,29 @@ def _sort_key(cause: Cause) -> tuple[bool, int, int, int, str, str]:
         cause.title,
         cause.family_id,
     )
+
+
+_CLEAR = 0.7
+"""The chance at which a suspect's change names the cause better than one test's message."""
+
+
+def _choose_title(stored: str, suspects: Sequence[Suspect], cases: Sequence[CaseFinding]) -> str:
+    """Return the stored title, or the change of a clear suspect if that only repeats a failure."""
+    title = stored or _make_title(cases[0])
+    start = title.removesuffix("…")
+    if start and any(" ".join(case.error.split()).startswith(start) for case in cases):
+        return _name_clear_suspect(suspects) or title
+    return title
+
+
+def _name_clear_suspect(suspects: Sequence[Suspect]) -> str:
+    first = next(iter(suspects), None)
+    if first is None or not first.subject or first.proof == "cleared" or first.then:
+        return ""
+    is_clear = first.proof == "proven" or (_is_score(first.score) and first.score >= _CLEAR)
+    if not is_clear:
+        return ""
+    return f"{format_line(first.subject, _LONGEST_TITLE)} ({first.commit[:12]})"
 
 
 def _complete_title(title: str, cases: Iterable[CaseFinding]) -> str:

@@ -22,6 +22,7 @@ from interlock_rca.report import words
 from interlock_rca.report.jira import build_draft, format_case_draft, format_plain_text
 from interlock_rca.report.outline import Anchors, Cause, Outline, build_anchors
 from interlock_rca.report.summary import (
+    count_waiting_causes,
     find_trust,
     format_advice,
     format_analysts,
@@ -164,7 +165,7 @@ def _build_tiles(outline: Outline) -> list[tuple[int, str]]:
         (len(causes) - known - back, "new"),
         (known, "seen before"),
         (back, "regression" if back == 1 else "regressions"),
-        (sum("waiting" in cause.states for cause in outline.causes), "to review"),
+        (count_waiting_causes(outline) or outline.states.get("waiting", 0), "to review"),
     ]
 
 

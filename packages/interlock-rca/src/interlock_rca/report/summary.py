@@ -84,7 +84,7 @@ def _format_states(outline: Outline) -> list[str]:
     if (number := states.get("waiting", 0)) and number == outline.total:
         sentences.append("Nothing is reviewed yet: all wait for a person.")
     elif number:
-        causes = sum("waiting" in cause.states for cause in outline.families)
+        causes = count_waiting_causes(outline)
         some = f"{plural(causes, 'cause')} ({plural(number, 'failure')})"
         verb = "waits" if causes == 1 else "wait"
         sentences.append(f"{some} {verb} for review." if causes else f"{number:,} wait for review.")
@@ -95,6 +95,11 @@ def _format_states(outline: Outline) -> list[str]:
     if states.keys() <= {"reviewed", "closed"}:
         sentences.append("Everything is reviewed.")
     return sentences
+
+
+def count_waiting_causes(outline: Outline) -> int:
+    """Return the number of families with a case that waits for review."""
+    return sum("waiting" in cause.states for cause in outline.families)
 
 
 def format_kind(cause: Cause) -> str:

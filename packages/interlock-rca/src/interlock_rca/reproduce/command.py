@@ -1,7 +1,7 @@
-"""The command that reproduces a failure: `pytest {test}`, with names that come from reports.
+"""Build the command that reproduces a failure: `pytest {test}`, with names from reports.
 
-The names never become part of the shell's text. A placeholder stands for a variable in the
-environment, which a shell expands to one argument and never reads as commands.
+The names never become part of the shell's text. A placeholder becomes an environment variable,
+which the shell expands to one argument and never reads as commands.
 """
 
 import re
@@ -33,7 +33,7 @@ class ReproduceCommand(msgspec.Struct, frozen=True):
 
     @property
     def script(self) -> str:
-        """What the shell is given: the same for every test."""
+        """Return the shell's text, the same for every test."""
         return _PLACEHOLDER.sub(_refer_to_variable, self.line)
 
     @property
@@ -42,7 +42,7 @@ class ReproduceCommand(msgspec.Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """The command with its values, as a person could type it."""
+        """Return the command with its values, as a person would type it."""
         return _PLACEHOLDER.sub(
             lambda found: (
                 shlex.quote(self.values[found[1]]) if found[1] in self.values else found[0]
@@ -57,8 +57,8 @@ def _refer_to_variable(found: re.Match[str]) -> str:
 
 
 def check_line(line: str, option: str) -> str:
-    """The line as it was given. UsageError if a placeholder is unknown or stands in quotes, where
-    its value would not be one argument."""
+    """Return the line. Raise UsageError if a placeholder is unknown, or quoted so that its value
+    would not be one argument."""
     if len(line) > _LONGEST or "\0" in line:
         raise UsageError(f"{option}: the command must be text of at most {_LONGEST:,} characters")
     for found in _PLACEHOLDER.finditer(line):
@@ -74,7 +74,7 @@ def check_line(line: str, option: str) -> str:
 
 
 def _find_open_quote(text: str) -> str:
-    """The quote that is open where a shell has read this text; empty if there is none."""
+    """Return the quote that is open after the text, or ""."""
     quote, escaped = "", False
     for sign in text:
         if escaped:
@@ -91,8 +91,8 @@ def _find_open_quote(text: str) -> str:
 def fill_command(
     line: str, failure: Failure, find_file: Callable[[str], str]
 ) -> ReproduceCommand | str:
-    """The command for a failure, or why there is none. `find_file` finds the file of the repository
-    that a path or the name of a module means, or ""."""
+    """Return the command for a failure, or the reason why there is none. `find_file` returns the
+    repository's file for a path or a module name, or ""."""
     file = _find_test_file(failure, find_file)
     found = {
         "test": _name_test(failure, file),
@@ -116,13 +116,13 @@ def _find_test_file(failure: Failure, find_file: Callable[[str], str]) -> str:
 
 
 def _list_modules(class_name: str) -> list[str]:
-    """The files that a dotted name may mean, the longest module first."""
+    """Return the files that a dotted name may mean, the longest module first."""
     parts = class_name.split(".")
     return ["/".join(parts[:count]) + ".py" for count in range(len(parts), 0, -1)]
 
 
 def _name_test(failure: Failure, file: str) -> str:
-    """A Python test by its node id, `tests/test_shop.py::TestCart::test_total[2]`."""
+    """Return a Python test's node id, `tests/test_shop.py::TestCart::test_total[2]`."""
     name, parts = failure.test_name, failure.class_name.split(".")
     if not file.endswith(".py") or "::" in name or not name:
         return name

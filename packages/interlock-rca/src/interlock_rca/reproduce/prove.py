@@ -1,7 +1,7 @@
-"""Confirms the suspects of a suite by running: one test of each family, family by family.
+"""Confirm the suspects of a suite by running one test of each family.
 
-Chooses which case stands for its family and which commits lie between the last green and the
-tested one, lets the search decide what to run next, and keeps every run as soon as it has ended.
+Chooses the case that represents a family and the commits between the last green and the tested one,
+lets the search decide what to run next, and stores every run as soon as it ends.
 """
 
 import os
@@ -54,14 +54,14 @@ from interlock_rca.workspace import CheckoutSet
 MAX_COMMITS = 20_000
 MAX_COMMITS_WITHOUT_GREEN = 200
 _LAST = ("infra", "flake")
-"""Kinds that no commit brings, as a rule: their families are run after the others."""
+"""Kinds that commits rarely cause: their families are run last."""
 
 MakeTag = Callable[[str], str]
-"""A tag for the processes of one run, given what tells it from others."""
+"""Returns the tag of one run's processes, given a unique part."""
 
 
 class RunBudget:
-    """How many more runs there may be, and until when."""
+    """The remaining runs, and their deadline."""
 
     def __init__(self, runs: int, minutes: float, now: Callable[[], float]) -> None:
         self._left = runs
@@ -73,7 +73,8 @@ class RunBudget:
         return self._left <= 0 or self._now() >= self._until
 
     def take(self, timeout: float) -> float:
-        """One run; how many seconds it may last. BudgetSpentError if there is nothing left."""
+        """Use up one run and return its time limit in seconds. Raise BudgetSpentError if none is
+        left."""
         if self.is_spent:
             raise BudgetSpentError
         self._left -= 1
@@ -90,9 +91,11 @@ def prove_suite(
     make_tag: MakeTag,
     note: Callable[[str], None],
 ) -> int:
-    """Run what may tell more about the suite's families, within the budget; how many were run.
+    """Run tests that may tell more about the suite's families, within the budget; return the number
+    of families.
 
-    A family whose test cannot be run has that said about it, and the next one is tried."""
+    A family whose test cannot be run is marked so, and the next one is tried.
+    """
     known = load_reproductions(connection, suite.suite_id)
     ready = {each.case_id for each in findings.cases if _is_found(each)}
     families = {
@@ -100,7 +103,7 @@ def prove_suite(
         for each in findings.families
         if any(one in ready for one in each.members)
     }
-    # Anew also what was tried before and not proven: what was run then is not run again.
+    # Unproven families are tried again; earlier runs are not repeated.
     pending = [name for name in families if not _is_proven(known.get(name))]
     cases = {each.case_id: each for each in findings.cases}
     pending.sort(key=lambda name: _rank_family(families[name], cases))
@@ -125,7 +128,7 @@ def _is_proven(found: Reproduction | None) -> bool:
 
 
 def _is_found(case: CaseFinding) -> bool:
-    """Whether a case has its investigation behind it."""
+    """Return True if a case was investigated."""
     return case.step.startswith(("F5", "F6")) or not case.step
 
 
@@ -135,7 +138,7 @@ def _rank_family(family: FindingFamily, cases: Mapping[str, CaseFinding]) -> tup
 
 
 class _Prover:
-    """Works for one analysis, within one budget."""
+    """Proves families for one analysis, within one budget."""
 
     def __init__(
         self,
@@ -160,7 +163,7 @@ class _Prover:
     def prove(
         self, family: FindingFamily, cases: Mapping[str, CaseFinding]
     ) -> tuple[CaseFinding, Reproduction]:
-        """The case that stood for the family, and what running its test told."""
+        """Return the family's representative, and the result of running its test."""
         why = ""
         members = [cases[name] for name in family.members]
         suspects = next((each.suspects for each in members if each.suspects), ())
@@ -180,7 +183,7 @@ class _Prover:
         )
 
     def _choose_repository(self, suspects: Sequence[Suspect]) -> Repository | str:
-        """Where the command is run, or why nowhere."""
+        """Return the repository to run the command in, or why there is none."""
         known = self._workspace.repositories
         named = self._settings.repo or next((each.repo for each in suspects), "")
         name = named or next(iter(known), "")
@@ -264,13 +267,13 @@ class _Prover:
             runs=tuple(_keep_first_tails(shown)),
         )
 
-    # What the runner of one case needs of its analysis.
+    # The part of the analysis that one case's runner needs.
 
     def load_runs(self, key: str) -> list[CommandRun]:
         return load_runs(self._connection, key)
 
     def keep_run(self, key: str, attempt: int, run: CommandRun) -> None:
-        """Keep a run, unless something kept it from running: it may be there next time."""
+        """Store a run, unless something outside prevented it and may be gone next time."""
         if run.timed_out or not run.stopped:
             save_run(self._connection, key, attempt, run)
         self._note(f"  {run.commit[:12]} {run.outcome} ({run.why or format_duration(run.seconds)})")
@@ -298,7 +301,7 @@ class _Prover:
 
 
 class _CommitRunner:
-    """Runs one command at commits: from what is kept if it is there, else in the tree."""
+    """Runs one command at commits, or takes the stored result."""
 
     def __init__(
         self,
@@ -352,7 +355,7 @@ class _CommitRunner:
         return self._run_line(self._command.script, commit, shown)
 
     def _set_up(self, commit: str, setup: str) -> CommandRun | None:
-        """The run of a set-up that failed."""
+        """Return the run of a set-up that failed, or None."""
         ran = self._run_line(setup, commit, setup)
         if ran.exit_code == 0:
             return None
@@ -379,7 +382,7 @@ def _describe_culprit(repository: Repository, commit: str) -> Suspect:
 
 
 def _keep_first_tails(runs: Iterable[CommandRun]) -> Iterable[CommandRun]:
-    """Only the first run of a commit shows its last lines: the others say the same."""
+    """Keep the last lines of only the first run of a commit: the others repeat them."""
     seen: set[str] = set()
     for run in runs:
         yield msgspec.structs.replace(run, tail="") if run.commit in seen else run
@@ -387,8 +390,8 @@ def _keep_first_tails(runs: Iterable[CommandRun]) -> Iterable[CommandRun]:
 
 
 def choose_range(config: RcaConfig, repo: str, failure: Failure) -> tuple[str, str]:
-    """Where a test last passed and where it fails: as the history of its own results tells, else
-    the last green revision; empty where nothing is known."""
+    """Return the passing and the failing commit of a test: by its own results' history, else by the
+    last green revision; empty if unknown."""
     own = config.ranges.get(repo, {}).get(name_failed_test(failure)) if config.ranges else None
     if own is not None and own.is_accusing:
         return own.good, own.bad
@@ -397,8 +400,8 @@ def choose_range(config: RcaConfig, repo: str, failure: Failure) -> tuple[str, s
 
 
 def read_graph(repository: Repository, good: str, bad: str) -> CommitGraph:
-    """The commits that a failing one has and a passing one has not; without a passing one, the
-    newest."""
+    """Return the commits that the failing one has and the passing one lacks; without a passing one,
+    the newest."""
     words = ["rev-list", "--parents", "--topo-order"]
     count = MAX_COMMITS if good else 10 * MAX_COMMITS_WITHOUT_GREEN
     words += [f"--max-count={count}", bad, *([f"^{good}"] if good else [])]

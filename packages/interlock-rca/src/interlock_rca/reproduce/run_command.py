@@ -1,8 +1,8 @@
-"""Runs the user's command once in a work tree, and says how it came out.
+"""Run the user's command once in a work tree, and judge its outcome.
 
-A failure counts as one only if the command got to the test: that is judged by what the runs at the
-failing and at the passing commit looked like. Anything else (exit code 125, a command that is not
-there, a set-up that broke, another error than the one that is looked for) skips the commit.
+A failure counts only if the command reached the test, which is judged by the runs at the failing
+and the passing commit. Anything else (exit code 125, a missing command, a broken set-up, another
+error) skips the commit.
 """
 
 import asyncio
@@ -36,9 +36,9 @@ _SHOWN_LINES, _SHOWN = 20, 4_000
 _LONGEST_LINE = 64 * 1024
 _MOST_FAILED = 200
 _CANNOT_RUN = (126, 127)
-"""What shells exit with when a command cannot be run, or is not there."""
+"""Shells' exit codes for a command that cannot be run or is missing."""
 SKIP_CODE = 125
-"""What `git bisect run` and we take for: this commit cannot be tested."""
+"""As for `git bisect run`: this commit cannot be tested."""
 
 
 def run_command(
@@ -51,13 +51,14 @@ def run_command(
     command: str,
     timeout: float,
 ) -> CommandRun:
-    """Run a shell script in a folder, and end all that it started. `command` is how it is shown."""
+    """Run a shell script in a folder, and end everything that it started. `command` is shown for
+    it."""
     output = _Output()
     clock = SystemClock()
     limits = Timeouts(
         first_byte=inf, silence=inf, after_result=inf, tool=inf, wall=timeout, grace=5.0
     )
-    # What it prints on both streams, in the order in which it comes.
+    # Both streams share one file, so their output keeps its order.
     argv = ("/bin/sh", "-c", f"exec 2>&1\n{script}")
     process = AgentProcess(
         ProcessSpec(argv, b"", folder, {**environ, "PWD": str(folder)}, tag),
@@ -85,7 +86,7 @@ def run_command(
 
 
 async def _run_until_stopped(process: AgentProcess) -> ProcessEnd:
-    """Run it; when we are told to end, it is ended first, with all it started."""
+    """Run the process; if we are told to stop, end it first with everything it started."""
     task = asyncio.current_task()
     loop = asyncio.get_running_loop()
     told: list[int] = []
@@ -105,7 +106,7 @@ async def _run_until_stopped(process: AgentProcess) -> ProcessEnd:
 
 
 class _Output:
-    """The end of what a command prints, and the counts of its runner."""
+    """The end of a command's output, and the counts of its test runner."""
 
     def __init__(self) -> None:
         self._kept = bytearray()
@@ -139,7 +140,7 @@ class _Output:
 
 
 class RunJudge:
-    """What a run means, by the first runs at the failing and at the passing commit."""
+    """Judges runs by the first ones at the failing and at the passing commit."""
 
     def __init__(self, test_name: str) -> None:
         self._test = test_name
@@ -147,7 +148,7 @@ class RunJudge:
         self._passing: CommandRun | None = None
 
     def judge(self, run: CommandRun) -> tuple[Outcome, str]:
-        """Pass, fail or skip, and why it is skipped."""
+        """Return pass, fail or skip, and why it is skipped."""
         if run.stopped:
             return self._judge_stopped(run)
         if run.exit_code == 0:
@@ -161,7 +162,8 @@ class RunJudge:
         return self._judge_failed(run, self._failing)
 
     def _judge_stopped(self, run: CommandRun) -> tuple[Outcome, str]:
-        """A test that hangs at the failing commit fails by hanging; else it is not this failure."""
+        """A test that hangs at the failing commit fails by hanging; otherwise it is another
+        failure."""
         if run.timed_out:
             self._failing = self._failing or run
             if self._failing.timed_out:
@@ -187,7 +189,7 @@ class RunJudge:
         return "fail", ""
 
     def _find_own(self, run: CommandRun) -> PrintedFailure | None:
-        """The failure of the test itself, or the only one."""
+        """Return the failure of the test itself, or the only one."""
         named = [each for each in run.failed if self._is_own(each.name)]
         return next(iter(named), run.failed[0] if len(run.failed) == 1 else None)
 
@@ -196,12 +198,13 @@ class RunJudge:
 
 
 def build_environment(environ: Mapping[str, str], top: str, tree: Path) -> dict[str, str]:
-    """The user's environment, without what would lead git or Python back to the user's tree."""
+    """Return the user's environment without variables that would lead git or Python back to the
+    user's tree."""
     found = {name: value for name, value in environ.items() if not name.startswith("GIT_")}
     if top and (paths := found.get("PYTHONPATH")):
         moved = [_move_path(each, top, tree) for each in paths.split(os.pathsep)]
         found["PYTHONPATH"] = os.pathsep.join(moved)
-    # Compiled files are told apart by time and size alone, which two commits may share.
+    # Python compares compiled files by time and size alone, which two commits may share.
     return {**found, "PYTHONDONTWRITEBYTECODE": "1"}
 
 

@@ -1,8 +1,8 @@
 """A work tree of our own, in which a user's commits are checked out and tested.
 
-It borrows the objects of the user's repository and writes nothing there: no branch, no index, no
-work tree of theirs is touched, and the repository may be read-only. The folder holds a lock as long
-as its process lives; what a killed process left behind is removed by the next one.
+It borrows the objects of the user's repository and writes nothing there: no branch, index or work
+tree of theirs is touched, and the repository may be read-only. The folder is locked while its
+process lives; the next process removes what a killed one left.
 """
 
 import os
@@ -22,7 +22,7 @@ _CLONE, _TREE = "repo.git", "tree"
 
 
 class ScratchTree:
-    """One folder that can stand at any commit of a repository."""
+    """A folder that can check out any commit of a repository."""
 
     def __init__(self, home: Path, repository: Repository) -> None:
         self.folder = home / _TREE
@@ -36,15 +36,15 @@ class ScratchTree:
         self._copy_tags(source)
 
     def check_out(self, commit: str, *, keep_ignored: bool) -> str:
-        """The tree as that commit has it, without anything a command left in it; ignored files
-        may stay. Returns why it is not possible; empty if it is."""
+        """Check out a commit and remove everything a command left; ignored files may stay. Return
+        why that is impossible, or ""."""
         words = ("checkout", "--quiet", "--force", "--detach", commit)
         clean = ("clean", "--quiet", "-ffd" if keep_ignored else "-ffdx")
         if self.folder.is_dir():
             git = self._open_tree()
             if git.run(*words).is_ok and git.run(*clean).is_ok:
                 return ""
-        # A command may have broken the tree, or it is the first time: it is made anew.
+        # A command may have broken the tree, or this is the first use: create it anew.
         remove_tree(self.folder)
         self._git.run("worktree", "prune", "--expire=now")
         made = self._git.run(
@@ -70,7 +70,7 @@ class ScratchTree:
             (self._clone / "shallow").write_bytes(shallow.read_bytes())
 
     def _copy_tags(self, source: Git) -> None:
-        """Builds that derive a version from the nearest tag need them."""
+        """Copy tags, for builds that derive a version from the nearest one."""
         found = source.run("for-each-ref", "--format=create %(refname) %(objectname)", "refs/tags")
         if found.is_ok and found.stdout and not found.cut:
             self._git.run("update-ref", "--stdin", stdin=found.stdout)
@@ -78,7 +78,7 @@ class ScratchTree:
 
 @contextmanager
 def open_scratch_tree(home: Path, repository: Repository) -> Iterator[ScratchTree]:
-    """A tree that is there until the end, in a folder below `home`."""
+    """Yield a tree below `home`, and remove it at the end."""
     try:
         make_own_folder(home)
         remove_abandoned_trees(home)
@@ -99,7 +99,7 @@ def open_scratch_tree(home: Path, repository: Repository) -> Iterator[ScratchTre
 
 
 def remove_abandoned_trees(home: Path) -> None:
-    """Remove the trees of processes that are no more."""
+    """Remove the trees of dead processes."""
     for folder in home.iterdir():
         opened = take_lock(folder / _LOCK, create=False) if _is_ours(folder) else None
         if opened is not None:

@@ -1,8 +1,8 @@
-"""The search for the commit that broke a test, by running the test. Pure: it is given the runs.
+"""Search for the commit that broke a test, by running the test. Pure: the caller runs it.
 
-Starts with the ranked suspects, goes on by halving first-parent history, and follows a merge that
-fails into the branch it brought. A commit is accused only by its own runs: it failed every time and
-its parent passed every time. One that came out in two ways is flaky, and then nobody is accused.
+Starts with the ranked suspects, then bisects first-parent history, and follows a failing merge into
+its branch. A commit is accused only by its own runs: it failed every time and its parent passed
+every time. A commit with both outcomes is flaky, and then nobody is accused.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -16,12 +16,12 @@ Verdict = Literal[
     "proven", "flaky", "not-reproduced", "older", "untestable", "narrowed", "spent", "unknown-good"
 ]
 MAX_DIRECT_SUSPECTS = 3
-"""Testing a suspect takes two runs; more of them would cost more than halving the range."""
+"""Testing a suspect takes two runs; more suspects would cost more than bisecting."""
 _DEEPEST_MERGE = 8
 
 
 class BudgetSpentError(Exception):
-    """Raised by whoever runs the test when no more runs are allowed."""
+    """Raised by the caller's run when no more runs are allowed."""
 
 
 class _FlakyError(Exception):
@@ -36,24 +36,24 @@ class CommitGraph(msgspec.Struct, frozen=True):
     chain: tuple[str, ...]
     """First-parent history, oldest first; the last is the failing commit."""
     parents: Mapping[str, tuple[str, ...]]
-    """Of each commit that may be to blame, on branches too."""
+    """The parents of each candidate, on branches too."""
     has_good: bool = True
-    """Whether the parent of the oldest is known to have passed; else a passing one is looked for
+    """True if the parent of the oldest commit is known to pass; else a passing one is searched
     backwards from the failing commit."""
 
 
 class SearchResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of a search."""
+    """The outcome of a search."""
 
     verdict: Verdict
     culprit: str = ""
     parent: str = ""
     """The commit before the culprit, where the test passes."""
     candidates: tuple[str, ...] = ()
-    """The commits that are left, oldest first, where the search could not decide."""
+    """The remaining candidates, oldest first, of an undecided search."""
     skipped: tuple[str, ...] = ()
     about: str = ""
-    """The commit that the verdict is about, where it names no culprit."""
+    """The commit that the verdict is about, if it names no culprit."""
 
 
 def search_culprit(
@@ -63,8 +63,8 @@ def search_culprit(
     *,
     repeats: int = 3,
 ) -> SearchResult:
-    """Find the commit since which the test fails. `run` tests one commit, once for each call; the
-    same outcomes give the same calls, so that a search that was cut short can be repeated."""
+    """Find the commit since which the test fails. `run` tests a commit once per call. Equal
+    outcomes give equal calls, so an interrupted search can be repeated."""
     return _Search(graph, run, repeats).find(suspects)
 
 
@@ -105,7 +105,7 @@ class _Search:
         return self._halve(self._narrow(line), 0)
 
     def _find_passing(self) -> tuple[str, ...]:
-        """Steps back from the failing commit, twice as far each time, to one that passes."""
+        """Step back from the failing commit, doubling the distance, to one that passes."""
         chain, step = self._graph.chain, 1
         while True:
             at = max(0, len(chain) - 1 - step)
@@ -118,8 +118,8 @@ class _Search:
     def _test_suspects(
         self, line: tuple[str, ...], suspects: Sequence[str]
     ) -> tuple[str, str] | None:
-        """The first suspect that fails and whose parent passes. One of first-parent history that a
-        later commit of it has passed since is not what fails now."""
+        """Return the first suspect that fails and whose parent passes. A first-parent suspect with
+        a later passing commit cannot be the cause."""
         tested = 0
         for suspect in dict.fromkeys(suspects):
             known = self._narrow(line)
@@ -133,14 +133,14 @@ class _Search:
         return None
 
     def _narrow(self, line: tuple[str, ...]) -> tuple[str, ...]:
-        """What is left of a line: from the last commit that passed to the next that failed."""
+        """Return the rest of a line: from the last passing commit to the next failing one."""
         low = max((at for at, each in enumerate(line) if self._known(each) == "pass"), default=0)
         after = range(low + 1, len(line))
         high = next((at for at in after if self._known(line[at]) == "fail"), len(line) - 1)
         return line[low : high + 1]
 
     def _halve(self, line: tuple[str, ...], depth: int) -> SearchResult:
-        """The first failing commit of a line whose first passes and whose last fails."""
+        """Bisect a line whose first commit passes and whose last fails."""
         while True:
             line = self._narrow(line)
             if not depth:
@@ -154,12 +154,13 @@ class _Search:
         return self._accuse(line[1], line[0], depth)
 
     def _choose_middle(self, line: tuple[str, ...]) -> str:
-        """The untested commit nearest to the middle; empty if there is none."""
+        """Return the untested commit nearest to the middle, or ""."""
         free = [at for at in range(1, len(line) - 1) if self._known(line[at]) is None]
         return line[min(free, key=lambda at: abs(2 * at - len(line) + 1))] if free else ""
 
     def _accuse(self, culprit: str, parent: str, depth: int = 0) -> SearchResult:
-        """Run both as often as is needed to be believed; a merge only if its branch is not it."""
+        """Run both commits until they are believed; accuse a merge only if its branch is
+        innocent."""
         inside = self._follow_merge(culprit, depth)
         if inside is not None and inside.verdict == "proven":
             return inside
@@ -168,7 +169,7 @@ class _Search:
         return self._build("proven", culprit=culprit, parent=parent)
 
     def _follow_merge(self, merge: str, depth: int) -> SearchResult | None:
-        """The commit of a merged branch that brought it, if the branch fails by itself."""
+        """Return the culprit on a merged branch that fails by itself, or None."""
         if depth >= _DEEPEST_MERGE:
             return None
         for tip in self._graph.parents.get(merge, ())[1:]:
@@ -178,7 +179,7 @@ class _Search:
         return None
 
     def _list_branch(self, tip: str) -> tuple[str, ...]:
-        """A merged branch back to where it parted, oldest first."""
+        """Return a merged branch back to its fork, oldest first."""
         line = [tip]
         while line[-1] in self._graph.parents and line[-1] not in self._graph.chain:
             before = self._first_parent(line[-1])
@@ -194,11 +195,11 @@ class _Search:
         return self._seen[commit][0] if commit in self._seen else None
 
     def _observe(self, commit: str) -> Outcome:
-        """How it comes out, by one run if it was never run."""
+        """Return the outcome of a commit, running it once if needed."""
         return self._known(commit) or self._run_once(commit)
 
     def _confirm(self, commit: str) -> Outcome:
-        """How it comes out every time. What cannot be tested is not tried again."""
+        """Return the outcome if all runs agree. An untestable commit is not tried again."""
         outcome = self._observe(commit)
         while outcome != "skip" and len(self._seen[commit]) < self._repeats:
             self._run_once(commit)

@@ -1,4 +1,4 @@
-"""What a search found, in words that claim no more than the runs showed."""
+"""Describe the result of a search in words that claim no more than its runs showed."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ _MOST_NAMED = 5
 def format_verdict(
     result: SearchResult, culprit: Suspect | None, runs: Sequence[CommandRun], repeats: int
 ) -> str:
-    """One or two sentences for a reader."""
+    """Return one or two sentences for a reader."""
     counts = _count_outcomes(runs)
     about = result.about[:12]
     match result.verdict:
@@ -116,13 +116,13 @@ def _format_skipped(result: SearchResult, runs: Sequence[CommandRun]) -> str:
 
 
 def format_reproduction(found: Reproduction) -> str:
-    """The verdict and the runs behind it, a line each."""
+    """Return the verdict and the runs behind it, a line each."""
     return "\n".join([found.sentence, *format_runs(found)])
 
 
 def format_runs(found: Reproduction) -> list[str]:
-    """`at 53a31f0a19e7: failed 3 times, exit code 1, 2.4 s: pytest tests/test_tax.py::test_tax`,
-    in the order in which the commits were first run."""
+    """Return lines such as `at 53a31f0a19e7: failed 3 times, exit code 1, 2.4 s: pytest
+    tests/test_tax.py::test_tax`, in the order in which the commits were first run."""
     groups: dict[tuple[str, str, int | None], list[CommandRun]] = {}
     for run in found.runs:
         groups.setdefault((run.commit, run.outcome, run.exit_code), []).append(run)
@@ -139,7 +139,8 @@ def _format_same_runs(runs: Sequence[CommandRun]) -> str:
 
 
 def find_decisive_runs(found: Reproduction) -> list[CommandRun]:
-    """The first runs at the proven commit and before it, or else those that show what was met."""
+    """Return the first runs at the proven commit and before it, else those that explain the
+    verdict."""
     decisive = [found.culprit.commit, found.parent] if found.culprit else []
     shown = [run for run in found.runs if run.tail]
     return [run for run in shown if run.commit in decisive] or shown[:2]

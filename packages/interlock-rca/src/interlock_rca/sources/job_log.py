@@ -34,7 +34,7 @@ FAILED, SUCCEEDED, UNKNOWN = "failed", "succeeded", "unknown"
 
 
 class Weight(IntEnum):
-    """Who says that something went wrong."""
+    """The source of a complaint."""
 
     COMPLAINT = 1
     """A compiler, a linter, a shell: one command may have failed."""
@@ -56,22 +56,22 @@ class Statement(msgspec.Struct, frozen=True):
     text: str
     line: int
     is_count: bool = False
-    """It only counts failed tests, and says neither which nor why."""
+    """True if it only counts failed tests, naming neither tests nor reasons."""
 
 
 class JobVerdict(msgspec.Struct, frozen=True):
-    """How the job ended, and who says so."""
+    """How the job ended, and the lines that say so."""
 
     status: str
     """failed, succeeded or unknown."""
     decisive: Statement | None = None
-    """The statement that settles it."""
+    """The statement that decides."""
     cause: Statement | None = None
-    """Of a failed job: the most precise statement about what failed."""
+    """For a failed job, the most precise statement about what failed."""
     failed_step: Statement | None = None
-    """Of a failed job: where the CI system says that a step failed, the first time."""
+    """For a failed job, the CI system's first statement about a failed step."""
     overruled: tuple[Statement, ...] = ()
-    """What failed although the job succeeded: it was allowed to, or was tried again."""
+    """Failures despite the job's success: allowed, or retried."""
 
 
 class _Table:
@@ -158,13 +158,13 @@ _STEMS = (
 _PLACE = re.compile(r"\S+?[:(]\d+")
 _MOST_STATEMENTS = 500
 _REACH = 400
-"""How many lines before the word that settles it the cause is looked for."""
+"""The lines before the decisive statement in which the cause is searched."""
 _BEFORE, _AFTER, _LAST = 30, 80, 40
 """Lines of evidence: before the cause, after it, and before the word that settles it."""
 
 
 def select_evidence(log: BinaryIO, verdict: JobVerdict) -> list[str]:
-    """The lines of the log around what failed and before what settles it."""
+    """Return the log's lines around the failure and before the decisive statement."""
     if verdict.cause is None or verdict.decisive is None:
         return []
     cause, last = verdict.cause.line, verdict.decisive.line
@@ -191,11 +191,11 @@ class JobReader:
     def __init__(self) -> None:
         self._number = 0
         self._failed: list[Statement] = []
-        """Statements of failure that nothing has taken back."""
+        """Statements of failure that no success has cancelled."""
         self._doubtful: list[Statement] = []
         """Those before a green test run: the job went on, or a test printed them."""
         self._succeeded: Statement | None = None
-        """The last line of the log, blank lines and afterwords aside, if it says so."""
+        """The last line of the log, blank lines and afterwords aside, if it states success."""
         self._last_words: Statement | None = None
         """The last complaint in the form that complaints have anywhere."""
         self._has_runner = False
@@ -205,11 +205,11 @@ class JobReader:
 
     @property
     def is_listening(self) -> bool:
-        """Whether also a line that says nothing about an end may mean something now."""
+        """Return True if even a line without a statement may matter now."""
         return self._succeeded is not None
 
     def skip_lines(self, count: int) -> None:
-        """So many lines went by that mean nothing."""
+        """Note that so many meaningless lines were skipped."""
         self._number += count
 
     def knows_idle(self, shape: bytes) -> bool:
@@ -217,13 +217,13 @@ class JobReader:
         return shape in self._idle_shapes
 
     def add_line(self, raw: str) -> Statement | None:
-        """What the line says about a failure, if it says anything."""
+        """Return the line's statement of failure, if any."""
         self._number += 1
         shape = compute_shape(raw[:_LINE])
         if shape in self._idle_shapes:
             self._succeeded = None
             return None
-        # Progress and fold marks end with a return; what follows is the line itself.
+        # Progress and fold marks end with a return; the line itself follows.
         raw = strip_colours(raw[:_LINE]).rstrip().rpartition("\r")[2]
         line = strip_console(raw)
         if not line.strip():
@@ -243,7 +243,8 @@ class JobReader:
         return None
 
     def _note_success(self, raw: str, line: str) -> bool:
-        """Whether the line belongs to a success, or may: a runner's frame, a tool's last words."""
+        """Return True if the line belongs to a success, or may: a runner's frame, a tool's last
+        words."""
         is_start = bool(_RUNNER_START.match(line))
         self._has_runner = self._has_runner or is_start
         is_mark = bool(_RUNNER_MARK.match(line))
@@ -275,7 +276,7 @@ class JobReader:
         return found or self._read_failed_run(line)
 
     def _read_failed_run(self, line: str) -> Statement | None:
-        """What a test runner counts at its end: it fails the job if nothing else is said."""
+        """Return a test runner's final count: it fails the job if nothing else is stated."""
         run = read_run(line)
         if run is None or not run[1].failed:
             return None
@@ -306,10 +307,10 @@ class JobReader:
         return JobVerdict(UNKNOWN, overruled=open_statements)
 
     def _find_cause(self, decisive: Statement) -> Statement:
-        """The first complaint, else the first word of a tool, not long before the first step that
-        failed; where none is near, the last one before it."""
+        """Return the first complaint, else a tool's first statement, shortly before the first
+        failed step; if none is near, the last one before it."""
         end = next((one for one in self._failed if one.weight == Weight.STEP), decisive)
-        # A tool may say what failed after it has said that something did.
+        # A tool may give its reason after its statement.
         is_system = end.weight >= Weight.STEP
         before = [one for one in self._failed if one.line <= end.line or not is_system]
         counts = [one for one in before if one.is_count]
@@ -322,7 +323,7 @@ class JobReader:
 
 
 def is_annotation(failed: Statement) -> bool:
-    """Whether a runner repeats a complaint of a tool, and does not say how the step ended."""
+    """Return True if a runner only repeats a tool's complaint, without ending the step."""
     return failed.text.startswith("##[error]") and "exit code" not in failed.text
 
 
@@ -331,6 +332,6 @@ def _is_about_tests(failed: Statement) -> bool:
 
 
 def _is_repaired(failed: Statement, success: Statement) -> bool:
-    """Whether a later run of the same tool makes it good; failed tests may just be ignored."""
+    """Return True if a later run of the same tool succeeded; failed tests may just be ignored."""
     is_same = failed.weight == Weight.TOOL and failed.tool == success.tool
     return is_same and not _is_about_tests(failed)

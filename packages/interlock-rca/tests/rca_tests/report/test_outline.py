@@ -4,12 +4,13 @@ Anchors: the same for a case in every report, never two alike, never odd.
 """
 
 import re
+from typing import Any
 
 import msgspec
 import pytest
 from hypothesis import given
 
-from interlock_rca.records import CaseFinding, FindingFamily, Findings
+from interlock_rca.records import CaseFinding, FindingFamily, Findings, Suspect
 from interlock_rca.report.outline import build_anchors, build_outline, is_known
 from interlock_rca.report.summary import format_kind
 from interlock_rca.report.words import KINDS, STATES
@@ -114,6 +115,36 @@ def test_a_title_that_was_cut_is_made_whole(
 ) -> None:
     (cause,) = build_outline(_entitled(title, message)).causes
     assert (cause.title, cause.beyond) == (whole, beyond)
+
+
+@pytest.mark.parametrize(
+    ("suspect", "is_named"),
+    [
+        ({"score": 0.7}, True),
+        ({"score": 0.69}, False),
+        ({"score": 0.2, "proof": "proven"}, True),
+        ({"score": 0.9, "proof": "cleared"}, False),
+        ({"score": 0.9, "then": True}, False),
+        ({"score": 0.9, "subject": ""}, False),
+        ({"score": float("nan")}, False),
+    ],
+)
+def test_a_clear_suspect_names_the_cause(suspect: dict[str, Any], is_named: bool) -> None:
+    (case,) = (findings := _entitled("no such key", "no such key")).cases
+    known = {"repo": "shop", "commit": "4be1c07d92aa00", "subject": "Drop the key"}
+    suspects = (Suspect(**known | suspect),)
+    case = msgspec.structs.replace(case, error="no such key: 'tax'", suspects=suspects)
+    (cause,) = build_outline(msgspec.structs.replace(findings, cases=(case,))).causes
+    assert ("Drop the key" in cause.title and "4be1c07d92aa" in cause.title) is is_named
+    assert cause.message == "no such key"
+
+
+def test_an_explanation_stays_the_title_beside_a_clear_suspect() -> None:
+    (case,) = (findings := _entitled("The key is gone", "The key is gone")).cases
+    suspect = Suspect(repo="shop", commit="4be1c07d92aa00", subject="Drop the key", score=0.9)
+    case = msgspec.structs.replace(case, error="no such key", suspects=(suspect,))
+    (cause,) = build_outline(msgspec.structs.replace(findings, cases=(case,))).causes
+    assert cause.title == "The key is gone"
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,8 @@
 """HTTP to ReportPortal: address, project and token, retries, and a sentence for every refusal.
 
-Understands the forms in which a user names a launch. A request is tried again when the answer is
-late, broken or put off; a `Retry-After` is heeded. The token is never shown, neither in a message
-nor in a repr, and is sent to the configured server only.
+Understands the forms in which a user names a launch. A request is repeated when the answer is late,
+broken or postponed; `Retry-After` is respected. The token is never shown, neither in a message nor
+in a repr, and is sent to the configured server only.
 """
 
 import itertools
@@ -34,7 +34,7 @@ URL_VARIABLE: Final = "ASTERISK_RP_URL"
 PROJECT_VARIABLE: Final = "ASTERISK_RP_PROJECT"
 TOKEN_VARIABLE: Final = "ASTERISK_RP_TOKEN"  # noqa: S105  the variable's name
 TOKEN_VARIABLES: Final = (TOKEN_VARIABLE, "ASTERISK_RP_API_KEY")
-"""Names it goes by."""
+"""Environment variables that may hold the token."""
 KEY_FILE: Final = ".rp-api-key"
 _LAUNCH: Final = re.compile(r"[A-Za-z0-9-]{1,64}")
 _PLACE: Final = re.compile(r"/?([^/?]+)/launches/[^/?]+/(\d{1,18})(?:[/?]|$)")
@@ -53,7 +53,7 @@ class PortalAddress(msgspec.Struct, frozen=True):
 
 
 class LaunchReference(msgspec.Struct, frozen=True):
-    """What a user wrote for a launch: its id or uuid, and perhaps where it is."""
+    """A user's words for a launch: its id or uuid, and optionally its server."""
 
     launch: str
     project: str = ""
@@ -61,7 +61,8 @@ class LaunchReference(msgspec.Struct, frozen=True):
 
 
 def parse_launch_word(word: str) -> LaunchReference | None:
-    """`rp:ID`, `rp:UUID`, `rp:PROJECT/ID`, or the address of a launch's page; None for others."""
+    """Return the launch in `rp:ID`, `rp:UUID`, `rp:PROJECT/ID`, or the address of a launch's page;
+    else None."""
     if word.startswith("rp:"):
         project, _, launch = word.removeprefix("rp:").rpartition("/")
         if not _LAUNCH.fullmatch(launch) or "/" in project:
@@ -91,7 +92,8 @@ def find_address(
     project: str = "",
     key_file: Path | None = None,
 ) -> PortalAddress:
-    """The address to use: what is given, else the environment; the token from there or a file."""
+    """Return the address to use: the arguments, else the environment; the token comes from there or
+    from a file."""
     known = environ.get(URL_VARIABLE, "").strip()
     url = _find_root(url or known)
     project = project or environ.get(PROJECT_VARIABLE, "").strip()
@@ -120,7 +122,7 @@ def find_address(
 
 
 def _find_root(url: str) -> str:
-    """The server's own address, also from that of one of its pages."""
+    """Return the server's own address, given that of one of its pages."""
     url = re.split("[?#]", url.strip(), maxsplit=1)[0].rstrip("/")
     for page in _PAGES:
         url = url.removesuffix(page).rstrip("/")
@@ -129,7 +131,7 @@ def _find_root(url: str) -> str:
 
 TIMEOUT_S: Final = 30.0
 DELAYS_S: Final = (1.0, 2.0, 4.0, 8.0)
-"""How long to wait before each further try."""
+"""Seconds to wait before each further try."""
 _SCHEDULE: Final = RetrySchedule(DELAYS_S)
 _LARGEST: Final = 64 * 1024 * 1024
 
@@ -143,7 +145,7 @@ class PortalError(SourceError):
 
 
 class PortalClient:
-    """The way to one ReportPortal."""
+    """The connection to one ReportPortal."""
 
     def __init__(
         self,
@@ -177,7 +179,7 @@ class PortalClient:
         params: Params | None = None,
         body: Any = None,
     ) -> Any:
-        """The answer, after as many tries as the schedule has."""
+        """Return the answer, after as many tries as the schedule allows."""
         for failures in itertools.count(1):
             try:
                 response, raw = self._client.send(method, path, params=params, body=body)

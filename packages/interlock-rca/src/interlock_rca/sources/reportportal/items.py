@@ -1,7 +1,7 @@
-"""Test items as ReportPortal and the envelope write them, made into failures.
+"""Read test items, as ReportPortal and the envelope write them, into failures.
 
-Handles both spellings of every field, times in all their forms, and failed items that are only the
-sum of others.
+Handles both spellings of every field, times in all their forms, and failed items that only sum up
+others.
 """
 
 import re
@@ -22,7 +22,7 @@ _MESSAGE_BOUND: Final = 16 * 1024
 
 
 class PortalItem(msgspec.Struct, frozen=True, kw_only=True):
-    """One test item, whoever wrote it down."""
+    """One test item from either source."""
 
     item_id: int
     name: str = ""
@@ -37,9 +37,9 @@ class PortalItem(msgspec.Struct, frozen=True, kw_only=True):
     ended_at: str = ""
     launch_id: str = ""
     ancestors: tuple[int, ...] = ()
-    """Ids of what holds it, outermost first."""
+    """Ids of its containers, outermost first."""
     held_by: tuple[str, ...] = ()
-    """Their names, where the server gives them."""
+    """Their names, if the server gives them."""
     attributes: dict[str, str] = {}
     has_issue: bool = False
     issue_type: str = ""
@@ -51,7 +51,8 @@ class PortalItem(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_items(rows: Iterable[Any]) -> list[PortalItem]:
-    """The items in these rows; a row without an id is none. The first of the same id counts."""
+    """Return the items in these rows, skipping rows without an id. The first of equal ids
+    counts."""
     found: dict[int, PortalItem] = {}
     for row in rows:
         item = read_item(row)
@@ -93,7 +94,7 @@ def read_item(row: Any) -> PortalItem | None:
 
 
 def filter_own_failures(items: Iterable[PortalItem]) -> tuple[list[PortalItem], list[str]]:
-    """The items that failed themselves, without those that only hold failed ones; and notes."""
+    """Return the items that failed themselves, without containers of failed ones; and notes."""
     failed = [item for item in items if item.status in _FAILED and item.has_stats]
     holders = {ancestor for item in failed for ancestor in item.ancestors}
     own, notes = [], []
@@ -111,7 +112,7 @@ def filter_own_failures(items: Iterable[PortalItem]) -> tuple[list[PortalItem], 
 
 
 def _is_empty_sum(item: PortalItem) -> bool:
-    """Whether it sums up several tests of which none failed. Only a test has an issue."""
+    """Return True if it sums up several tests, none of which failed. Only tests have issues."""
     if item.has_issue or item.type == "STEP" or item.tally is None:
         return False
     return item.tally.tests > 1 and not item.tally.failed
@@ -120,7 +121,7 @@ def _is_empty_sum(item: PortalItem) -> bool:
 def build_failure(
     item: PortalItem, names: Mapping[int, str], launch_id: str, url: str = ""
 ) -> Failure:
-    """The item as a failure; its id is still to be given."""
+    """Return the item as a failure without an id."""
     held_by = item.held_by or tuple(
         names[ancestor] for ancestor in item.ancestors if names.get(ancestor)
     )
@@ -151,7 +152,7 @@ def build_failure(
 
 
 def build_jobs(items: Iterable[PortalItem], failures: Iterable[Failure]) -> tuple[Job, ...]:
-    """The outermost items as jobs; where they are missing, the jobs that failures name."""
+    """Return the outermost items as jobs; if they are missing, the jobs that failures name."""
     found = {
         item.name: Job(
             name=item.name,
@@ -171,8 +172,8 @@ def build_jobs(items: Iterable[PortalItem], failures: Iterable[Failure]) -> tupl
 
 
 def read_attributes(value: Any) -> dict[str, str]:
-    """Attributes as one word each: a list of key and value, or a map. Values without a key are
-    `tags`; values of one key stand together."""
+    """Return attributes as one word per key, from a list of pairs or a map. Values without a key
+    become `tags`; values of one key are joined."""
     if isinstance(value, dict):
         return {_to_text(key): _to_text(item) for key, item in value.items() if item is not None}
     found: dict[str, list[str]] = {}
@@ -195,7 +196,7 @@ def read_counts(statistics: Any) -> TestCounts | None:
 
 
 def read_number(value: Any) -> int:
-    """An id or a count; 0 for what is none."""
+    """Return an id or a count; 0 if invalid."""
     if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 19:
         value = int(value)
     is_number = isinstance(value, int) and not isinstance(value, bool)
@@ -203,12 +204,12 @@ def read_number(value: Any) -> int:
 
 
 def read_text(row: Mapping[str, Any], *keys: str) -> str:
-    """The first of these keys that has a value, as text."""
+    """Return the first nonempty value of these keys as text."""
     return _to_text(next((row[key] for key in keys if row.get(key) is not None), ""))
 
 
 def _to_text(value: Any) -> str:
-    """A text or a number as text that can be written down again: no lone surrogates."""
+    """Return a text or a number as writable text, without lone surrogates."""
     if not isinstance(value, str | int):
         return ""
     return str(value).encode("utf-8", "replace").decode()
@@ -235,7 +236,7 @@ def _read_holders(row: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _find_class_name(item: PortalItem) -> str:
-    """What the code reference says in front of the test's own name."""
+    """Return the part of the code reference before the test's own name."""
     reference = item.code_ref
     for joint in (".", "::", "#", "/"):
         if reference.endswith(f"{joint}{item.name}"):

@@ -1,6 +1,6 @@
-"""A launch in ReportPortal as a launch of ours: its failed tests with what their logs say.
+"""Read a ReportPortal launch as ours: its failed tests with their logs.
 
-Chooses the log row that holds the error, and how much of the rest is worth keeping.
+Chooses the log row that holds the error, and how much of the rest to keep.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -30,7 +30,7 @@ _FEW: Final = 50
 
 
 def read_launch(portal: ReportPortal, word: str) -> tuple[Launch, list[Failure], list[str]]:
-    """The launch with that id or uuid, its failures and notes."""
+    """Return the launch with that id or uuid, its failures and notes."""
     document = portal.get_launch(word)
     number = rp_items.read_number(document.get("id"))
     if not number:
@@ -56,8 +56,9 @@ def read_launch(portal: ReportPortal, word: str) -> tuple[Launch, list[Failure],
 def _list_failed(
     portal: ReportPortal, launch_id: int, expected: int
 ) -> tuple[list[rp_items.PortalItem], list[rp_items.PortalItem], list[str]]:
-    """What did not pass, what of it failed itself, and notes. ReportPortal counts a test that was
-    interrupted as failed, but lists it apart: it is asked for where some are missing."""
+    """Return everything that did not pass, the items that failed themselves, and notes.
+    ReportPortal counts an interrupted test as failed but lists it apart, so it is asked for where
+    some are missing."""
     items = rp_items.read_items(portal.list_items(launch_id, "FAILED"))
     own, notes = rp_items.filter_own_failures(items)
     if len(own) < expected:
@@ -92,7 +93,7 @@ def _format_url(launch_url: str, item: rp_items.PortalItem) -> str:
 
 
 class _LogReader:
-    """The logs of items; when the server keeps refusing them, it is not asked any more."""
+    """Reads the logs of items, and gives up when the server keeps refusing."""
 
     def __init__(self, portal: ReportPortal) -> None:
         self.notes: list[str] = []
@@ -100,8 +101,8 @@ class _LogReader:
         self._refusals = 0
 
     def add_logs(self, failures: Sequence[Failure]) -> Iterator[Failure]:
-        """The failures with their logs, and with the errors their logs hold. Few are asked for
-        one by one; of many, some at a time, because most of the time is waiting."""
+        """Yield the failures with their logs and the errors in them. Many are read concurrently,
+        because most of the time is waiting."""
         width = _AT_ONCE if len(failures) > _FEW else 1
         with ThreadPoolExecutor(width) as pool:
             for start in range(0, len(failures), width):
@@ -162,7 +163,8 @@ def _add_rows(failure: Failure, rows: list[dict[str, Any]], truncated: bool) -> 
 
 
 def _find_error(rows: Iterable[dict[str, Any]]) -> str:
-    """The last error with a stack, as the runner writes it when a test ends; else the last one."""
+    """Return the last error with a stack, as runners write it when a test ends; else the last
+    error."""
     errors: list[str] = [row["message"].strip() for row in rows if _is_error(row)]
     with_stack = [error for error in errors if "\n" in error]
     return (with_stack or errors or [""])[-1]

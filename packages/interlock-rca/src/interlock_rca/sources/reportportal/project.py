@@ -1,7 +1,7 @@
-"""A project in ReportPortal: what can be asked of it, and the one thing that can be changed.
+"""A project in ReportPortal: its queries, and the one change that it allows.
 
-Handles both generations of its lists, and pages that change while they are read. What a launch
-means is known in `launch`.
+Handles both generations of its lists, and pages that change while they are read. `launch` knows
+what a launch means.
 """
 
 import time
@@ -57,14 +57,14 @@ class ReportPortal:
         self._rest.close()
 
     def get_launch(self, word: str) -> dict[str, Any]:
-        """The launch with that id or uuid."""
+        """Return the launch with that id or uuid."""
         by = "" if word.isdigit() else "uuid/"
         return self._get_document(
             f"{self._here}/launch/{by}{quote(word, safe='')}", f"launch {word}"
         )
 
     def list_items(self, launch_id: int, status: str) -> list[dict[str, Any]]:
-        """The items of a launch that ended so, by the list that this server has."""
+        """Return the items of a launch with that status, by the list that this server supports."""
         wanted: dict[str, str | int] = {"filter.eq.status": status, "page.sort": "id,ASC"}
         what = f"the {status.lower()} items of launch {launch_id}"
         try:
@@ -85,7 +85,7 @@ class ReportPortal:
         return self._get_document(f"{self._here}/item/{item_id}", f"item {item_id}")
 
     def list_logs(self, item_id: int) -> tuple[list[dict[str, Any]], bool]:
-        """The newest log rows of an item, and whether there are older ones."""
+        """Return the newest log rows of an item, and True if there are older ones."""
         what = f"the log of item {item_id}"
         newest: dict[str, str | int] = {"page.sort": "logTime,DESC"}
         try:
@@ -100,7 +100,7 @@ class ReportPortal:
         return self._list_newest(f"{self._here}/log/nested/{item_id}", nested, what)
 
     def list_defect_types(self) -> list[dict[str, Any]]:
-        """The project's defect types, of all groups."""
+        """Return the project's defect types of all groups."""
         project = quote(self.project, safe="")
         try:
             found = self._get_document(f"/api/v1/project/{project}", f"project {self.project}")
@@ -116,7 +116,7 @@ class ReportPortal:
         ]
 
     def get_user(self) -> str:
-        """The name of the token's user; empty if the server does not say."""
+        """Return the name of the token's user, or ""."""
         for path in ("/api/users", "/users"):
             try:
                 found = self._get_document(path, "the current user")
@@ -128,7 +128,7 @@ class ReportPortal:
         return ""
 
     def update_issues(self, issues: Sequence[Mapping[str, Any]]) -> None:
-        """One bulk change: of each item its own issue."""
+        """Change the issues of items in one request."""
         self._rest.request(
             "PUT", f"{self._here}/item", "the changes", body={"issues": list(issues)}
         )
@@ -140,7 +140,7 @@ class ReportPortal:
         return found
 
     def _list_all(self, path: str, params: Params, what: str) -> list[dict[str, Any]]:
-        """All rows of a list, each once. A list that changes meanwhile is read again."""
+        """Return all rows of a list, each once. A list that changes meanwhile is read again."""
         seen: dict[int, dict[str, Any]] = {}
         for _ in range(_MOST_READINGS):
             rows, totals = self._read_pages(path, params, what)
@@ -156,7 +156,7 @@ class ReportPortal:
     def _read_pages(
         self, path: str, params: Params, what: str
     ) -> tuple[dict[int, dict[str, Any]], set[int]]:
-        """The rows of all pages by id, and every number of rows that the pages claimed."""
+        """Return the rows of all pages by id, and every total that the pages claimed."""
         rows: dict[int, dict[str, Any]] = {}
         totals: set[int] = set()
         for page in range(1, _MOST_PAGES + 1):

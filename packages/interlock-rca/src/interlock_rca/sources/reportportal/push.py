@@ -1,8 +1,7 @@
-"""Findings written back to ReportPortal: only what differs, for each item its own words.
+"""Write findings back to ReportPortal: only differences, each item with its own words.
 
-Holds the comment's form, maps our codes to the project's own defect types, and reads every issue
-before it writes one; what others linked or wrote by hand stays. Items are named by ReportPortal's
-id and by nothing else.
+Formats comments, maps our codes to the project's own defect types, and reads every issue before
+writing; links and text of others stay. Items are identified by ReportPortal's id only.
 """
 
 import re
@@ -21,14 +20,14 @@ _GONE: Final = "ReportPortal does not have it"
 _LONGEST_NAME: Final = 200
 _JOINT: Final = "\n\n---\n"
 _HEADING: Final = "**Analysis:**\n\n"
-"""Begins our part of a comment to which somebody else wrote the rest."""
+"""Begins our part of a comment whose rest somebody else wrote."""
 _SIGNED: Final = re.compile(
     r"^Analysis was submitted(?: by [^\n]*)? \(via Interlock\)$", re.MULTILINE
 )
 _SPOILT: Final = (400, 404, 406, 409, 422)
-"""How a bulk change is refused because of one item in it."""
+"""Statuses that refuse a bulk change because of one item in it."""
 _MOST_FAULTS: Final = 2
-"""So many items in a row that the server cannot take: it is not the items."""
+"""After this many unaccepted items in a row, the items are not the problem."""
 _COMMIT: Final = re.compile(r"https?://\S+/(?:-/)?commits?/\S+")
 _GROUPS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
     "pb": ("PRODUCT_BUG", ("product bug",)),
@@ -41,21 +40,22 @@ _GROUPS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
     "nd": ("NO_DEFECT", ("no defect",)),
     "ti": ("TO_INVESTIGATE", ("to investigate",)),
 }
-"""Of each code's first letters: ReportPortal's group, and how a project may call its own type."""
+"""By a code's first letters: ReportPortal's group, and names that a project may give its own
+type."""
 
 
 class DefectUpdate(msgspec.Struct, frozen=True, kw_only=True):
-    """What one item is to say."""
+    """The wanted contents of one item."""
 
     item_id: int
     defect_type: str
     comment: str
     launch_id: str = ""
-    """If given, the item must be of this launch."""
+    """The launch that the item must belong to, if given."""
 
 
 class DefectIssue(msgspec.Struct, frozen=True, kw_only=True):
-    """What an item says."""
+    """The contents of an item."""
 
     issue_type: str = ""
     comment: str = ""
@@ -71,20 +71,20 @@ class DefectChange(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PushResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What a push did or, when it was dry, would do."""
+    """The result of a push; of a dry one, what it would do."""
 
     dry_run: bool
     changes: tuple[DefectChange, ...] = ()
     unchanged: tuple[int, ...] = ()
     refused: tuple[tuple[int, str], ...] = ()
-    """Items that were left alone, each with the reason."""
+    """The items left alone, with reasons."""
     unwritten: tuple[int, ...] = ()
-    """Those of them that should have been written, and ReportPortal did not take."""
+    """Those items that ReportPortal did not accept."""
     notes: tuple[str, ...] = ()
 
 
 class DefectTypes:
-    """The project's defect types; a code of ours becomes one of them."""
+    """Maps our codes to the project's defect types."""
 
     def __init__(self, rows: Iterable[Mapping[str, Any]]) -> None:
         self._rows = sorted(
@@ -93,7 +93,7 @@ class DefectTypes:
         )
 
     def find_locator(self, code: str) -> str:
-        """The project's own code for ours; ours where the project lists none."""
+        """Return the project's code for ours; ours if the project lists none."""
         if not self._rows or any(read_text(row, "locator") == code for row in self._rows):
             return code
         letters = re.sub(r"[0-9]+$", "", code).lower()
@@ -107,7 +107,7 @@ class DefectTypes:
 
 
 def format_comment(message: str, evidence: Iterable[str] = (), submitted_by: str = "") -> str:
-    """The words for an item: what was found, commits that may have brought it, who says so."""
+    """Return an item's comment: the finding, suspected commits, and the author."""
     commits = [ref for ref in dict.fromkeys(evidence) if _COMMIT.fullmatch(ref)]
     parts = [message.strip()]
     if commits:
@@ -120,7 +120,7 @@ def format_comment(message: str, evidence: Iterable[str] = (), submitted_by: str
 def push_updates(
     portal: ReportPortal, updates: Sequence[DefectUpdate], *, dry_run: bool = True
 ) -> PushResult:
-    """Compare every item with what it is to say and, unless dry, write what differs."""
+    """Compare every item with its wanted contents and, unless dry, write the differences."""
     plan = _PushPlan(portal, _read_defect_types(portal))
     last = {update.item_id: update for update in updates}
     for item_id in sorted(last):
@@ -144,7 +144,7 @@ def push_updates(
 
 
 def format_change(change: DefectChange) -> list[str]:
-    """The change as lines for people: what goes with `-`, what comes with `+`."""
+    """Return the change as lines for people: `-` for removed, `+` for added."""
     lines = [f"item {change.item_id}: {' '.join(change.name.split())[:_LONGEST_NAME]}"]
     if change.before.issue_type != change.after.issue_type:
         lines.append(f"- type {change.before.issue_type or 'none'}")
@@ -164,7 +164,7 @@ def _read_defect_types(portal: ReportPortal) -> DefectTypes:
 
 
 _Row = tuple[DefectChange, dict[str, Any]]
-"""A change, and the body that asks for it."""
+"""A change, and the request body for it."""
 
 
 class _PushPlan:
@@ -203,11 +203,11 @@ class _PushPlan:
 
     @property
     def known(self) -> bool:
-        """Whether the project has any of the items."""
+        """Return True if the project has any of the items."""
         return bool(self.changes or self.unchanged)
 
     def _find_item(self, update: DefectUpdate) -> tuple[str, dict[str, Any] | None]:
-        """The item as it is; or why it is left alone."""
+        """Return the item's current contents, or why it is left alone."""
         if not 0 < update.item_id < 2**63:
             return "it is not an item of ReportPortal", None
         if not self._types.find_locator(update.defect_type):
@@ -250,7 +250,7 @@ class _PushPlan:
             self._written += len(chunk)
 
     def _send_singly(self, chunk: Sequence[_Row]) -> None:
-        """One item spoils a bulk change: the others are still written."""
+        """Send items one by one after one of them spoiled a bulk change."""
         faults = 0
         for change, body in chunk:
             try:
@@ -266,7 +266,7 @@ class _PushPlan:
 
 
 def _build_issue(issue: Mapping[str, Any], after: DefectIssue) -> dict[str, Any]:
-    """The whole issue to write: what we change, and what others linked as it is."""
+    """Return the whole issue to write: our changes, and others' links as they are."""
     body: dict[str, Any] = {
         "issueType": after.issue_type,
         "comment": after.comment,
@@ -279,8 +279,8 @@ def _build_issue(issue: Mapping[str, Any], after: DefectIssue) -> dict[str, Any]
 
 
 def _merge_comment(before: str, ours: str) -> str:
-    """Our comment, below what somebody else wrote if they did; an older one of ours goes. What
-    stands there already, whoever wrote it, is not written again."""
+    """Return our comment below any text of others, replacing our older one. Text that is already
+    there is not repeated."""
     theirs = _normalize_text(before)
     if f"\n{_strip_signature(_normalize_text(ours))}\n" in f"\n{_strip_signature(theirs)}\n":
         return before
