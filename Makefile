@@ -48,8 +48,8 @@ bench: $(READY)  ## measure beside peers; rewrites docs/benchmarks.md and docs/b
 	PYTHON=$(PYTHON) $(BIN)/python -m bench
 	PYTHON=$(PYTHON) $(BIN)/python -m bench --postgres
 
-eval: $(READY)  ## measure the analyst on worlds whose culprits are known; rewrites docs/analyst-eval.md
-	$(BIN)/python -m bench.evaluate
+eval: $(READY)  ## judge the ranking of culprits on real undone fixes; rewrites docs/analyst-eval.md
+	$(BIN)/python -m bench.regressions report
 
 docs: $(READY)  ## rewrite the generated pages
 	$(BIN)/python -m docs.generate

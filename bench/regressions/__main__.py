@@ -5,7 +5,7 @@ from pathlib import Path
 
 import msgspec
 
-from bench.regressions import mine, rows
+from bench.regressions import judge, mine, model, report, rows
 
 
 def main() -> None:
@@ -21,6 +21,12 @@ def main() -> None:
     rowing = verbs.add_parser("rows", help="compute the clues of every case")
     rowing.add_argument("--work", type=Path, required=True)
     rowing.set_defaults(run=_compute_rows)
+    for name, run, words in (
+        ("fit", _fit, "fit the weights of the clues on the development projects"),
+        ("choose", _choose, "tell which clues do not pay on the development projects"),
+        ("report", _report, "rewrite docs/analyst-eval.md"),
+    ):
+        verbs.add_parser(name, help=words).set_defaults(run=run)
     options = parser.parse_args()
     options.run(options)
 
@@ -43,6 +49,21 @@ def _compute_rows(options: argparse.Namespace) -> None:
         for case in rows.compute_rows(mine.load_recipes(), options.work.resolve()):
             sink.write(msgspec.json.encode(case) + b"\n")
             print(case.case, case.split, len(case.candidates), flush=True)
+
+
+def _fit(options: argparse.Namespace) -> None:
+    model.write_model(rows.load_rows())
+
+
+def _choose(options: argparse.Namespace) -> None:
+    """Tell which of the table's clues do not pay, and what the others are worth."""
+    known = [case for case in rows.load_rows() if case.split == "development"]
+    for clue, worth in judge.choose_clues(known, report.name_clues()).items():
+        print(clue, worth.whole, worth.hidden)
+
+
+def _report(options: argparse.Namespace) -> None:
+    report.PAGE.write_text(report.render_page(rows.load_rows()), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -276,7 +276,7 @@ class FailureLookups:
         why = "the only commit between its last pass and its first failure"
         return [
             msgspec.structs.replace(
-                lead, score=max(lead.score, score), why=(why, *lead.why), is_placed=True
+                lead, score=max(lead.score, score), why=(why, *lead.why), is_inert=False
             )
         ]
 

@@ -10,12 +10,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from interlock.system.file_kinds import is_comment
 from interlock_rca.analyst.change_words import list_words, split_into_stems, stem_words
 from interlock_rca.analyst.definitions import find_definitions, find_enclosing
 from interlock_rca.analyst.manifests import (
     DependencyChange,
-    is_build_setting,
     is_manifest,
     read_dependency_changes,
 )
@@ -49,12 +47,10 @@ def is_auxiliary(path: str) -> bool:
 
 
 class BroughtCode(msgspec.Struct, frozen=True):
-    """What came with the failing test: lines of the product, and the functions they are in."""
+    """Lines of the product that came with the failing test."""
 
     added: frozenset[str] = frozenset()
     removed: frozenset[str] = frozenset()
-    places: frozenset[tuple[str, str]] = frozenset()
-    """(path, function)."""
     paths: frozenset[str] = frozenset()
 
     @property
@@ -79,7 +75,6 @@ def read_brought_code(hunks: Iterable[Hunk]) -> BroughtCode:
     return BroughtCode(
         frozenset(line.strip() for hunk in product for line in hunk.added if is_telling(line)),
         frozenset(line.strip() for hunk in product for line in hunk.removed if is_telling(line)),
-        frozenset((hunk.path, name) for hunk in product for name in _find_functions(hunk)),
         frozenset(hunk.path for hunk in product),
     )
 
@@ -153,29 +148,18 @@ class CommitProfile:
         """Files that it changed in more than words and spaces."""
         self.product_paths = frozenset(hunk.path for hunk in product)
         self.code_paths = frozenset(filter(detect_language, self.product_paths))
-        self.test_paths = frozenset(hunk.path for hunk in ours if is_test_name(hunk.path))
         self.only_tests = bool(ours) and all(is_test_name(hunk.path) for hunk in ours)
-        self.only_settings = bool(hunks) and all(
-            is_manifest(hunk.path) or is_build_setting(hunk.path) for hunk in hunks
-        )
         self.gone_paths = frozenset(
             change.old or change.path for change in commit.files if change.kind in "DR"
         )
         """Files that are not there any more under the name they had."""
         self._hunks = hunks
-        brought = _find_changed_words(product or hunks)
-        self.words = stem_words(brought) | stem_words(re.findall(r"\w+", commit.subject))
         self._read_words(product)
         self.functions = self._list_functions(product, renamed)
         """Functions of the product in which lines were changed."""
         self.parts = split_into_stems(_find_words(_list_lines(product)) | self.functions)
-        self.places = frozenset(
-            (path, name) for path, names in self._functions_of.items() for name in names
-        ) | frozenset((hunk.path, name) for hunk in product for name in _find_functions(hunk))
-        """(path, function) of what it changed."""
         self.traits = _collect_traits(product, self.functions)
         """What its changed lines are made of: parts of names, with how much each counts."""
-        self._text = "\n".join(_list_lines(product))[:_MOST_TEXT]
         if self.nature.is_behavioural and _is_only_rename(commit, hunks):
             self.nature = ChangeNature("moved", "it only follows a file to its new name")
 
@@ -183,11 +167,6 @@ class CommitProfile:
         self.product_words = stem_words(_find_changed_words(product)) | stem_words(
             _find_surrounding_words(product)
         )
-        self.line_words = stem_words(_find_words(_list_lines(product)))
-        self.code_words = stem_words(_find_words(_list_code(product))) | stem_words(
-            _find_words(hunk.inside for hunk in product)
-        )
-        """Words of its lines that are no comments, and of the headings these stand below."""
 
     def _list_functions(self, product: Sequence[Hunk], renamed: Paths) -> frozenset[str]:
         laid_out = {renamed.get(path, path) for path in self._functions_of}
@@ -205,43 +184,10 @@ class CommitProfile:
             for name in names
         )
 
-    def is_inside(self, place: tuple[str, str]) -> bool:
-        """Whether the layout of the source says that lines of that function were changed. Where a
-        hunk merely follows a function's heading, its lines may be in another one."""
-        path, function = place
-        return function in self._functions_of.get(path, ())
-
-    def touches_file(self, path: str) -> bool:
-        """Whether it altered the file, as far as it is known; lines may have come from another."""
-        return path in self.paths or not self.is_whole
-
-    def changes_function(self, path: str, function: str) -> bool:
-        """Whether something changed in that function."""
-        name = function.rpartition(".")[2]
-        return bool(name) and any(
-            hunk.path == path
-            and (name in _find_functions(hunk) or name in self._functions_of.get(path, ()))
-            for hunk in self._hunks
-        )
-
     def changes_lines(self, path: str, first: int, last: int) -> bool:
         """Whether something changed in these lines."""
         return any(
             hunk.path == path and hunk.first <= last and first <= hunk.last for hunk in self._hunks
-        )
-
-    def removes_name(self, name: str) -> bool:
-        """Whether it took a name away more often than it put it in."""
-        pattern = re.compile(rf"\b{re.escape(name)}\b")
-        gone = sum(len(pattern.findall(line)) for hunk in self._hunks for line in hunk.removed)
-        return gone > sum(len(pattern.findall(line)) for hunk in self._hunks for line in hunk.added)
-
-    def adds_name(self, name: str) -> bool:
-        """Whether it put a name in more often than it took it away."""
-        pattern = re.compile(rf"\b{re.escape(name)}\b")
-        came = sum(len(pattern.findall(line)) for hunk in self._hunks for line in hunk.added)
-        return came > sum(
-            len(pattern.findall(line)) for hunk in self._hunks for line in hunk.removed
         )
 
     def count_taken_back(self, brought: "BroughtCode") -> tuple[int, int]:
@@ -255,10 +201,6 @@ class CommitProfile:
                 taken += sum(line in known for line in telling)
                 total += len(telling)
         return taken, total
-
-    def contains_text(self, text: str) -> bool:
-        """Whether it put that text in, or took it away."""
-        return text in self._text
 
 
 def _drop_foreign_manifests(hunks: Iterable[Hunk]) -> list[Hunk]:
@@ -377,12 +319,6 @@ def _is_moved(hunk: Hunk, gone: Collection[str]) -> bool:
 def _list_lines(hunks: Iterable[Hunk]) -> Iterator[str]:
     for hunk in hunks:
         yield from _drop_generated((*hunk.removed, *hunk.added))
-
-
-def _list_code(hunks: Iterable[Hunk]) -> Iterator[str]:
-    for hunk in hunks:
-        lines = _drop_generated((*hunk.removed, *hunk.added))
-        yield from (line for line in lines if not is_comment(line, hunk.path))
 
 
 def _drop_generated(lines: Iterable[str]) -> Iterator[str]:

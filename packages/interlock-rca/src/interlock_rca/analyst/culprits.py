@@ -1,23 +1,16 @@
 """Culprits: which commits since the last green run may have brought a failure, and why.
 
-The likeliest commits, by the files they touched, are looked into: each clue that ties one to the
-failure, or speaks against it, has a value. What the clues make of it is weighed beside all other
-commits, in `chances.py`.
+The likeliest commits, by the files they touched, are looked into. `CLUES` says what ties one to the
+failure, or speaks against it; the scorer weighs all commits beside each other.
 """
 
 import math
-from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 from interlock.system.file_kinds import is_document
-from interlock_rca.analyst.chances import (
-    BY_NAME,
-    PLACED,
-    WEIGHTS,
-    CulpritLead,
-    compute_chances,
-)
+from interlock_rca.analyst.chances import BY_NAME, CulpritLead, rank_leads
 from interlock_rca.analyst.commit_profile import (
     CommitProfile,
     find_later_names,
@@ -28,16 +21,15 @@ from interlock_rca.analyst.commit_profile import (
 from interlock_rca.analyst.manifests import is_build_setting, is_manifest, match_dependency
 from interlock_rca.analyst.mentions import Mentions, collect_mentions
 from interlock_rca.analyst.names import detect_language
-from interlock_rca.analyst.reasons import (
-    FILE_TRAITS,
-    NAMED,
-    CommitClue,
-    build_origin_clue,
-    build_subject_clue,
-    build_use_clue,
-    tell_clues,
-)
 from interlock_rca.analyst.scene import FailureScene, count_spread
+from interlock_rca.analyst.scoring import (
+    Clue,
+    Finding,
+    find_clues,
+    load_model,
+    sum_odds,
+    tell_reasons,
+)
 from interlock_rca.analyst.stack import is_test_name
 from interlock_rca.analyst.suspects import RankedSuspect, rank_candidates
 from interlock_rca.records import Failure
@@ -49,18 +41,24 @@ MAX_INSPECTED = 40
 _MOST_PATHS = 20_000
 _MOST_SHARED = 4
 """So many shared words are named."""
-_LONG_QUOTE = 12
-"""A long text that a message quotes is hardly in a change by chance."""
 _WORDY = 60
 """A change of so many words shares half as much by each: it would share with anything."""
-
+_TOLD = 0.1
+"""Words that mean less are not named."""
 _NEARLY_NAMED = 0.3
 """A file is near to a failure from here on: common words alone come to less."""
-_MANY_FILES = 32
-"""A commit of more files is near to anything, and each further one makes that say less."""
-_OUT_OF_REACH = 99
 _OWN_LINES = 0.2
 """So much of what a commit changed must have come with the failing test to be called that."""
+_FILE_TRAITS: Mapping[str, str] = {
+    "frame": "is in the stack",
+    "log frame": "is in a stack of the log",
+    "subject": "is what the test is named after",
+    "alike": "is named like the test",
+    "words": "shares words with the test or the message",
+    "mention": "has the name of something in the failure",
+    "package": "lies beside the test",
+}
+"""What the strongest sign for a file says of it, as it follows "which"."""
 
 
 class CommitRange(NamedTuple):
@@ -73,8 +71,8 @@ class CommitRange(NamedTuple):
 
 
 def rank_commits(failure: Failure, ranges: Sequence[CommitRange]) -> list[CulpritLead]:
-    """The commits that may have brought it, likeliest first, by what this failure says alone; those
-    of all repositories beside each other."""
+    """Return the commits that may have brought a failure, likeliest first, by what this failure
+    says alone; those of all repositories beside each other."""
     ranges = [each for each in ranges if each.repository.is_readable]
     if not any(each.commits for each in ranges):
         return []
@@ -96,20 +94,20 @@ def rank_commits(failure: Failure, ranges: Sequence[CommitRange]) -> list[Culpri
         for each, chosen, names in zip(ranges, near, renamed, strict=True)
     ]
     spread = _Spread(list(zip(scenes, profiles, strict=True)))
-    leads = [
-        lead
-        for at, each in enumerate(ranges)
-        for lead in _build_leads(
-            each.repository.name,
-            near[at],
-            _Inspection(scenes[at], profiles[at], ranked, spread),
-        )
-    ]
-    return compute_chances(leads)
+    return rank_leads(
+        [
+            _build_lead(
+                each.repository.name,
+                CommitView(scenes[at], commit, profiles[at][commit.hash], ranked, spread),
+            )
+            for at, each in enumerate(ranges)
+            for commit in near[at]
+        ]
+    )
 
 
 def _share_test(scenes: Sequence[FailureScene]) -> None:
-    """The failing test is in one of the repositories: what it is about holds for all of them."""
+    """Let what the failing test is about, in one of the repositories, hold for all of them."""
     for scene in scenes:
         if scene.test.path:
             for other in scenes:
@@ -121,8 +119,8 @@ def _share_test(scenes: Sequence[FailureScene]) -> None:
 def _rank_paths(
     mentions: Mentions, commits: Sequence[Sequence[Commit]]
 ) -> Mapping[str, RankedSuspect]:
-    """The files that were changed, those of all repositories side by side: which words are rare
-    among them shows only so."""
+    """Rank the files that were changed, those of all repositories side by side: which words are
+    rare among them shows only so."""
     most = _MOST_PATHS // len(commits)
     paths: dict[str, None] = {}
     for own in commits:
@@ -140,9 +138,8 @@ def _rank_paths(
 def _choose_commits(
     commits: Sequence[Commit], ranked: Mapping[str, RankedSuspect], scene: FailureScene
 ) -> list[Commit]:
-    """The commits that are worth a look: those that touch what the failure points at, then what
-    its test uses, then other code and settings; of equals the newer."""
-    reach = scene.reach if len(commits) > MAX_INSPECTED else {}
+    """Choose the commits that are worth a look: those that touch what the failure points at, then
+    other code and settings; of equals the newer."""
     scored: list[tuple[float, int, Commit]] = []
     for age, commit in enumerate(commits):
         score = 0.0
@@ -153,8 +150,6 @@ def _choose_commits(
             )
             if path in scene.places or scene.names_file(path):
                 value += 1.0
-            if path in reach:
-                value += 0.5 / max(1, reach[path])
             language = detect_language(path)
             if is_manifest(path) or is_build_setting(path):
                 value = max(value, 0.15)
@@ -172,30 +167,28 @@ def _choose_commits(
     return [commit for _, _, commit in sorted(scored)[:MAX_INSPECTED]]
 
 
-def _build_leads(
-    repo: str, commits: Sequence[Commit], inspection: "_Inspection"
-) -> Iterator[CulpritLead]:
-    """Leads from clues, as yet without chances."""
-    for commit in commits:
-        clues = inspection.list_clues(commit)
-        path = inspection.find_path(commit)
-        bare = f"it changed {path}" if path else "it is in the range"
-        yield CulpritLead(
-            repo,
-            commit,
-            0.0,
-            tuple(tell_clues(clues, WEIGHTS)) or (bare,),
-            path,
-            any(clue.kind in PLACED and clue.value for clue in clues),
-            {clue.kind: round(clue.value, 4) for clue in clues if clue.value},
-            sum(WEIGHTS[clue.kind] * clue.value for clue in clues),
-            inspection.is_near(commit),
-        )
+def _build_lead(repo: str, view: "CommitView") -> CulpritLead:
+    """Return the lead of one commit, as yet without its chance."""
+    found = find_clues(CLUES, view)
+    values = {name: round(finding.value, 4) for name, finding in found.items()}
+    path, model = view.path, load_model("culprit")
+    bare = f"it changed {path}" if path else "it is in the range"
+    return CulpritLead(
+        repo,
+        view.commit,
+        0.0,
+        tell_reasons(CLUES, model, found) or (bare,),
+        path,
+        not (view.is_able or found),
+        values,
+        sum_odds(model, values),
+        view.is_near,
+    )
 
 
 class _Spread:
-    """In how many of the changes each word, part of a name, place and function is, whatever
-    repository they are in."""
+    """In how many of the changes each word and part of a name is, whatever repository they are
+    in."""
 
     def __init__(self, seen: Sequence[tuple[FailureScene, Mapping[str, CommitProfile]]]) -> None:
         able = [
@@ -204,293 +197,197 @@ class _Spread:
             for each in profiles.values()
             if each.nature.is_behavioural
         ]
-        self.words = count_spread(
-            [
-                ((scene.words | scene.log_words) & each.words) | scene.find_common_words(each)
-                for scene, each in able
-            ]
-        )
         self.parts = count_spread([scene.test_name_parts & each.parts for scene, each in able])
-        self.places = Counter(place for _, each in able for place in each.places)
-        self.functions = count_spread([each.functions for _, each in able])
+        self._traits = count_spread([frozenset(each.traits) for _, each in able])
+        self._count = len(able)
+
+    def measure_rarity(self, trait: str) -> float:
+        """Return how rare a part of names is among the changes."""
+        return math.log((2 + self._count) / (1 + self._traits[trait]))
 
 
-class _Inspection:
-    """A close look at the few likeliest commits of one repository."""
+class CommitView:
+    """One commit, held against one failure."""
 
     def __init__(
         self,
         scene: FailureScene,
-        profiles: Mapping[str, CommitProfile],
+        commit: Commit,
+        changed: CommitProfile,
         ranked: Mapping[str, RankedSuspect],
         spread: _Spread,
     ) -> None:
-        self._scene = scene
-        self._profiles = profiles
-        self._ranked = ranked
-        self._spread = spread
+        self.scene = scene
+        self.commit = commit
+        self.changed = changed
+        self.ranked = ranked
+        self.spread = spread
 
-    def find_path(self, commit: Commit) -> str:
-        """The file that incriminates a commit most."""
-        changed = self._profiles[commit.hash]
-        paths = changed.paths or {change.path for change in commit.files}
+    @property
+    def path(self) -> str:
+        """The file that incriminates the commit most."""
+        paths = self.changed.paths or {change.path for change in self.commit.files}
         return min(paths, key=self._rank_path, default="")
 
-    def is_near(self, commit: Commit) -> bool:
-        """Whether it touched what the failure points at. A name is not enough where something broke
-        by itself and its stack shows where."""
-        scene, paths = self._scene, self._profiles[commit.hash].paths
-        if not scene.is_check and scene.places:
-            return bool(paths & scene.places)
-        named = {path for path, each in self._ranked.items() if each.score >= _NEARLY_NAMED}
-        return bool(paths & {*scene.places, *named, *scene.reach})
-
-    def _rank_path(self, path: str) -> tuple[bool, bool, float, int, str]:
-        ranked = self._ranked.get(path)
-        reached = self._scene.reach.get(path, 9)
+    def _rank_path(self, path: str) -> tuple[bool, bool, float, str]:
+        ranked = self.ranked.get(path)
         is_product = bool(detect_language(path)) and not is_test_name(path)
         score = ranked.score if ranked else 0.0
-        return (path not in self._scene.places, not is_product, -score, reached, path)
+        return (path not in self.scene.places, not is_product, -score, path)
 
-    def list_clues(self, commit: Commit) -> list[CommitClue]:
-        changed = self._profiles[commit.hash]
-        clues = [*self._find_dependency(changed), *self._find_missing(changed)]
-        clues += self._find_submodule(changed)
-        if not changed.nature.is_behavioural:
-            why = f"but it alters no behaviour: {changed.nature.why}"
-            return [*clues, CommitClue("alters no behaviour", 1.0, why)]
-        if changed.is_whole and not changed.paths:
-            why = "but it alters no behaviour there"
-            return [*clues, CommitClue("alters no behaviour", 1.0, why)]
-        clues += self._find_places(commit.hash, changed)
-        clues += self._find_uses(changed)
-        clues += self._find_origin(changed)
-        clues += self._find_calls(changed)
-        clues += self._find_words(changed)
-        clues += self._judge_tests(changed)
-        clues += self._judge_kind(changed, is_told=any(clue.kind in BY_NAME for clue in clues))
-        return clues
-
-    def _find_places(self, commit: str, changed: CommitProfile) -> Iterator[CommitClue]:
-        scene = self._scene
-        if spot := scene.find_written_location(commit, changed):
-            last = scene.is_break(spot)
-            which = "the line that failed" if last else "a line of the stack"
-            kind = "wrote the break" if last else "wrote a line"
-            yield CommitClue(kind, 1.0, f"it wrote {which}, {spot.path}:{spot.line}", spot.path)
-        if near := scene.find_changed_location(changed):
-            depth = scene.locations.index(near) + 1
-            where = FILE_TRAITS["frame"] if near.function else NAMED
-            why = f"it changed lines beside {near.path}:{near.line}, which {where}"
-            # Who wrote a line there need not be told to have changed what is beside it.
-            yield CommitClue("beside the stack", 1 / depth, "" if near is spot else why, near.path)
-
-    def _find_uses(self, changed: CommitProfile) -> Iterator[CommitClue]:
-        """By names, and by what the failing test imports."""
-        scene = self._scene
-        gone = {path for path in changed.gone_paths if detect_language(path)}
-        own = {path for path in {*changed.product_paths, *gone} if not is_test_name(path)}
-        best = max(
-            (self._ranked[path] for path in own if path in self._ranked),
-            key=lambda each: (each.score, each.candidate),
-            default=None,
-        )
-        if best:
-            named = tuple(FILE_TRAITS[clue] for clue in best.why.split(", ") if clue in FILE_TRAITS)
-            what = _tell_change(best.candidate, changed)
-            yield CommitClue("named alike", best.score, what, best.candidate, named)
-        if named_file := next(filter(scene.names_file, sorted(own)), ""):
-            why, named = _tell_change(named_file, changed), (NAMED,)
-            yield CommitClue("named by the failure", 1.0, why, named_file, named)
-        if subjects := sorted(path for path in own if scene.is_subject(path)):
-            why, value = _tell_change(subjects[0], changed), 1 / math.sqrt(len(scene.subjects) or 1)
-            yield build_subject_clue(value, why, subjects[0])
-        if not scene.test.path or not changed.code_paths or not scene.direct_uses:
-            return
-        told = {best.candidate if best else "", *subjects}
-        nearest = min(
-            changed.code_paths,
-            key=lambda path: (scene.reach.get(path, _OUT_OF_REACH), path not in told, path),
-        )
-        what, steps = _tell_change(nearest, changed), scene.reach.get(nearest)
-        if steps is not None and steps <= 1:
-            what = what if scene.direct_uses < 6 else ""
-            value = 1 / math.sqrt(scene.direct_uses)
-            yield build_use_clue("used by the test", value, what, nearest)
-        elif steps is not None:
-            between = scene.find_use_between(nearest)
-            what = what if between else ""
-            value = 1 / (steps - 1)
-            yield build_use_clue("used two steps away", value, what, nearest, between)
-        else:
-            yield CommitClue("not used", 1.0)
-
-    def _find_origin(self, changed: CommitProfile) -> Iterator[CommitClue]:
-        """By the code that the failing test was written for."""
-        brought = self._scene.brought
-        taken, total = changed.count_taken_back(brought)
-        if taken:
-            # A line among many may stand in other places, too: only that it is alike is sure.
-            why = "it changed lines that came with the failing test"
-            told = why if taken >= _OWN_LINES * total else ""
-            yield CommitClue("took back", taken / (total + 1) * brought.closeness, told)
-        if common := sorted(changed.places & brought.places):
-            spread = min(self._spread.places[place] for place in common)
-            path, name = next(filter(changed.is_inside, common), (common[0][0], ""))
-            yield build_origin_clue(brought.closeness / spread, path, name)
-
-    def _find_calls(self, changed: CommitProfile) -> Iterator[CommitClue]:
-        calls = self._scene.calls
-        if not calls or not changed.functions:
-            return
-        by_step: dict[int, list[str]] = {}
-        for name in changed.functions & calls.keys():
-            by_step.setdefault(calls[name], []).append(name)
-        kinds = (
-            ("called at once", "the failure names what it changed:"),
-            ("called by the test", "the test names what it changed:"),
-            ("called further away", "the test reaches what it changed:"),
-            *(("called further away", ""),) * 6,
-        )
-        for step, (kind, words) in enumerate(kinds):
-            if names := by_step.get(step):
-                names.sort(key=lambda name: (self._spread.functions[name], -len(name), name))
-                value = 1 / self._spread.functions[names[0]] / max(1, step - 2)
-                sure = [name for name in names if self._is_sure(name, step, changed)]
-                told = f"{words} {', '.join(sure[:_MOST_SHARED])}" if words and sure else ""
-                yield CommitClue(kind, value, told)
-                return
-
-    def _is_sure(self, name: str, step: int, changed: CommitProfile) -> bool:
-        """Whether a function that is named or called is the one that was changed, and no other of
-        that name: it is the only one, or the file it is in is in the stack, or the test's own."""
-        scene = self._scene
-        if not scene.is_ambiguous(name):
-            return True
-        paths = {path for path, function in changed.places if function == name}
-        if step == 0:
+    @property
+    def is_near(self) -> bool:
+        """Whether the commit touched what the failure points at. A name is not enough where
+        something broke by itself and its stack shows where."""
+        scene, paths = self.scene, self.changed.paths
+        if not scene.is_check and scene.places:
             return bool(paths & scene.places)
-        return step == 1 and any(
-            path in scene.subjects or scene.reach.get(path) == 1 for path in paths
-        )
+        named = {path for path, each in self.ranked.items() if each.score >= _NEARLY_NAMED}
+        return bool(paths & {*scene.places, *named, *scene.subjects})
 
-    def _find_words(self, changed: CommitProfile) -> Iterator[CommitClue]:
-        scene = self._scene
-        yield CommitClue("likeness", scene.measure_likeness(changed))
-        # A word that every change uses means nothing; one that only this change uses means much.
-        kinds = (
-            ("words of the message", scene.words & changed.words, "it speaks of"),
-            ("words of the log", scene.log_words & changed.words, "its log speaks of"),
-            (
-                "words of the test",
-                scene.find_common_words(changed) - (scene.words & changed.words),
-                "it changed code about",
-            ),
-        )
-        for kind, words, what in kinds:
-            count = len(changed.product_words if kind == "words of the test" else changed.words)
-            weights = _weigh(words, self._spread.words, _WORDY / (_WORDY + count))
-            meant = changed.code_words if kind == "words of the test" else weights.keys()
-            yield from _share(kind, weights, what, scene.spellings, meant)
-        share = _WORDY / (_WORDY + len(changed.product_words))
-        parts = _weigh(scene.test_name_parts & changed.parts, self._spread.parts, share)
-        told = "it shares parts of names with the test:"
-        yield from _share("parts of the name", parts, told, scene.part_spellings, parts.keys())
-        if text := next(filter(changed.contains_text, scene.quotes), ""):
-            value = 1.0 if len(text) >= _LONG_QUOTE and " " in text else 0.5
-            yield CommitClue("quoted", value, f"it changed lines with {text!r}")
+    @cached_property
+    def own_paths(self) -> list[str]:
+        """Files of the product that the commit changed, renamed or removed."""
+        gone = {path for path in self.changed.gone_paths if detect_language(path)}
+        paths = {*self.changed.product_paths, *gone}
+        return sorted(path for path in paths if not is_test_name(path))
 
-    def _find_missing(self, changed: CommitProfile) -> Iterator[CommitClue]:
-        if name := next(filter(changed.removes_name, self._scene.missing_names), ""):
-            yield CommitClue("took the name away", 1.0, f"it took away {name}, which is missed")
-        elif name := next(filter(changed.adds_name, self._scene.missing_names), ""):
-            yield CommitClue("uses the missing name", 1.0, f"it uses {name}, which is missed")
-        for module in self._scene.dependencies.modules:
-            name = module.replace(".", "/") if "/" not in module else module.lstrip("./")
-            gone = [path for path in changed.gone_paths if _is_module(path, name)]
-            if gone:
-                why = f"it took away {min(gone)}, which is missed"
-                yield CommitClue("took the file away", 1.0, why)
-                return
+    @cached_property
+    def is_able(self) -> bool:
+        """Whether the commit can have altered behaviour."""
+        changed = self.changed
+        return changed.nature.is_behavioural and not (changed.is_whole and not changed.paths)
 
-    def _find_dependency(self, changed: CommitProfile) -> Iterator[CommitClue]:
-        found = [
-            match
-            for change in changed.dependencies
-            if (
-                match := match_dependency(change, self._scene.dependencies, self._scene.is_own_name)
-            )
-        ]
-        if found:
-            value, why = max(found)
-            yield CommitClue("dependency", value, why)
+    @cached_property
+    def is_named(self) -> bool:
+        """Whether the failure names something that the commit changed."""
+        return any(clue.compute(self) for clue in CLUES if clue.name in BY_NAME)
 
-    def _find_submodule(self, changed: CommitProfile) -> Iterator[CommitClue]:
-        found = [self._scene.judge_submodule(move) for move in changed.submodules]
-        if found:
-            value, why = max(found)
-            yield CommitClue("submodule", value, why)
-
-    def _judge_tests(self, changed: CommitProfile) -> Iterator[CommitClue]:
-        scene = self._scene
-        itself = scene.changes_test(changed)
-        if changed.only_tests:
-            if itself:
-                yield CommitClue(
-                    "changed the failing test",
-                    1.0,
-                    f"it changed the failing test, {scene.test.path}",
-                )
-            elif not scene.helpers & changed.paths and not any(
-                scene.reach.get(path, 0) > 0 for path in changed.test_paths
-            ):
-                yield CommitClue("changed other tests", 1.0, "but it leaves the failing test alone")
-        elif changed.test_paths:
-            yield CommitClue("brought tests along", 1.0)
-
-    def _judge_kind(self, changed: CommitProfile, *, is_told: bool) -> Iterator[CommitClue]:
-        """By the kind of the change; where the failure tells of it, a change of settings is as good
-        as one of code."""
-        if not (changed.code_paths or changed.only_tests or is_told) and changed.is_whole:
-            yield CommitClue("changed no code", 1.0)
-        languages = {detect_language(path) for path in changed.code_paths}
-        if languages and self._scene.languages and not languages & self._scene.languages:
-            yield CommitClue("another language", 1.0)
-        others = max(0, changed.breadth - 1)
-        sweep = max(0.0, math.log2((1 + others) / _MANY_FILES))
-        yield CommitClue("breadth", math.log2(1 + others) / 10 + sweep / 8)
+    def tell_change(self, path: str) -> str:
+        return f"it {'changed' if path in self.changed.paths else 'renamed or removed'} {path}"
 
 
-def _tell_change(path: str, changed: CommitProfile) -> str:
-    return f"it {'changed' if path in changed.paths else 'renamed or removed'} {path}"
+Compute = Callable[[CommitView], Finding | None]
 
 
-def _weigh(words: Collection[str], spread: Mapping[str, int], share: float) -> Mapping[str, float]:
-    return {word: share / spread[word] ** 2 for word in words if spread[word]}
+def _if_able(compute: Compute) -> Compute:
+    """Let a clue speak only of commits that can have altered behaviour."""
+    return lambda view: compute(view) if view.is_able else None
 
 
-def _share(
-    kind: str,
-    weights: Mapping[str, float],
-    what: str,
-    spellings: Mapping[str, str],
-    meant: Collection[str],
-) -> Iterator[CommitClue]:
-    """All the words count, and those that are `meant` are told."""
+# Names
+
+
+@_if_able
+def _find_name_alike(view: CommitView) -> Finding | None:
+    ranked = [view.ranked[path] for path in view.own_paths if path in view.ranked]
+    best = max(ranked, key=lambda each: (each.score, each.candidate), default=None)
+    if best is None:
+        return None
+    traits = [_FILE_TRAITS[sign] for sign in best.why.split(", ") if sign in _FILE_TRAITS]
+    return Finding(best.score, (view.tell_change(best.candidate), traits[0]) if traits else ())
+
+
+@_if_able
+def _find_named_file(view: CommitView) -> Finding | None:
+    named = next(filter(view.scene.names_file, view.own_paths), "")
+    return Finding(1.0, (view.tell_change(named),)) if named else None
+
+
+@_if_able
+def _find_subject(view: CommitView) -> Finding | None:
+    subject = next(filter(view.scene.is_subject, view.own_paths), "")
+    if not subject:
+        return None
+    value = 1 / math.sqrt(len(view.scene.subjects) or 1)
+    return Finding(value, (view.tell_change(subject),))
+
+
+# The code that the failing test was written for
+
+
+@_if_able
+def _find_lines_taken_back(view: CommitView) -> Finding | None:
+    brought = view.scene.brought
+    taken, total = view.changed.count_taken_back(brought)
+    if not taken:
+        return None
+    # A line among many may stand in other places, too: only that it is alike is sure.
+    told = ("",) if taken >= _OWN_LINES * total else ()
+    whole = len(brought.added) + len(brought.removed)
+    return Finding(min(1.0, taken / whole) * brought.closeness, told)
+
+
+# Words
+
+
+@_if_able
+def _find_likeness(view: CommitView) -> Finding | None:
+    return Finding(view.scene.measure_likeness(view.changed, view.spread.measure_rarity))
+
+
+@_if_able
+def _find_name_parts(view: CommitView) -> Finding | None:
+    """A part that every change uses means nothing; one that only this change uses means much."""
+    scene, changed, spread = view.scene, view.changed, view.spread.parts
+    share = _WORDY / (_WORDY + len(changed.product_words))
+    weights = {part: share / spread[part] ** 2 for part in scene.test_name_parts & changed.parts}
     total = sum(weights.values())
-    if total > 0:
-        named = sorted(weights.keys() & meant, key=lambda word: (-weights[word], word))
-        said = dict.fromkeys(spellings.get(word, word) for word in named[:_MOST_SHARED])
-        told = f"{what} {', '.join(said)}" if said and total > _TOLD else ""
-        yield CommitClue(kind, 1 - math.exp(-total), told)
+    if not total:
+        return None
+    named = sorted(weights, key=lambda part: (-weights[part], part))[:_MOST_SHARED]
+    said = ", ".join(dict.fromkeys(scene.part_spellings.get(part, part) for part in named))
+    return Finding(1 - math.exp(-total), (said,) if total > _TOLD else ())
 
 
-_TOLD = 0.1
-"""Words that mean less are not named."""
+# What the failure names
 
 
-def _is_module(path: str, name: str) -> bool:
-    stem = path.rpartition(".")[0] or path
-    stem = stem.removesuffix("/__init__").removesuffix("/index").removesuffix("/mod")
-    plain = name.rpartition(".")[0] if name.count(".") == 1 and "/" in name else name
-    return stem in (plain, name) or stem.endswith((f"/{plain}", f"/{name}"))
+def _find_dependency(view: CommitView) -> Finding | None:
+    found = [
+        match
+        for change in view.changed.dependencies
+        if (match := match_dependency(change, view.scene.dependencies, view.scene.is_own_name))
+    ]
+    return Finding(max(found)[0], (max(found)[1],)) if found else None
+
+
+def _find_submodule(view: CommitView) -> Finding | None:
+    found = [view.scene.judge_submodule(move) for move in view.changed.submodules]
+    return Finding(max(found)[0], (max(found)[1],)) if found else None
+
+
+# Tests
+
+
+@_if_able
+def _find_changed_test(view: CommitView) -> Finding | None:
+    if not view.changed.only_tests or not view.scene.changes_test(view.changed):
+        return None
+    return Finding(1.0, (view.scene.test.path,))
+
+
+# The kind of the change
+
+
+@_if_able
+def _find_no_code(view: CommitView) -> Finding | None:
+    """A change of something else is as good as one of code where the failure names it."""
+    changed = view.changed
+    is_meant = changed.code_paths or not changed.is_whole or view.is_named
+    return None if is_meant or view.scene.changes_test(changed) else Finding(1.0)
+
+
+CLUES: tuple[Clue[CommitView], ...] = (
+    Clue("named alike", _find_name_alike, "{}, which {}"),
+    Clue("named by the failure", _find_named_file, "{}, which is named by the failure"),
+    Clue("subject", _find_subject, "{}, which the test's file is named after"),
+    Clue("took back", _find_lines_taken_back, "it changed lines that came with the failing test{}"),
+    Clue("likeness", _find_likeness),
+    Clue("parts of the name", _find_name_parts, "it shares parts of names with the test: {}"),
+    Clue("dependency", _find_dependency, "{}"),
+    Clue("submodule", _find_submodule, "{}"),
+    Clue("changed the failing test", _find_changed_test, "it changed the failing test, {}"),
+    Clue("changed no code", _find_no_code),
+)
+"""What is known of a commit and a failure. What each clue counts stands in culprit_model.toml."""

@@ -5,7 +5,7 @@ indentation comes back: that holds for every language that people lay out in the
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 
 import msgspec
@@ -135,40 +135,6 @@ def find_enclosing(definitions: Sequence[Definition], first: int, last: int) -> 
 def list_identifiers(text: str) -> frozenset[str]:
     """All names in a text, of whatever alphabet."""
     return frozenset(_IDENTIFIER.findall(text))
-
-
-class CodeBodies:
-    """What the functions of some files are called, and which names each of them uses."""
-
-    def __init__(self, sources: Mapping[str, str]) -> None:
-        self._uses: dict[str, set[str]] = {}
-        self.defined_in: dict[str, set[str]] = {}
-        for path, source in sources.items():
-            lines = source[:MAX_SOURCE].split("\n")
-            for each in find_definitions(source):
-                self.defined_in.setdefault(each.name, set()).add(path)
-                if not each.is_type:
-                    body = "\n".join(lines[each.first : each.last])
-                    self._uses.setdefault(each.name, set()).update(list_identifiers(body))
-
-    def list_bodies(self) -> list[frozenset[str]]:
-        """Of each function the names it is made of."""
-        return [frozenset({name, *used}) for name, used in self._uses.items()]
-
-    def expand(self, names: Iterable[str]) -> set[str]:
-        """The functions that functions of these names may call: names that their bodies use, and
-        that are defined somewhere here."""
-        found: set[str] = set()
-        for name in names:
-            found |= self._uses.get(name, set())
-        return {name for name in found if name in self._uses}
-
-    def is_ambiguous(self, name: str) -> bool:
-        """Whether functions of several files are called so: nobody knows which is meant."""
-        return len(self.defined_in.get(name, ())) > 1
-
-    def keep_defined(self, names: Iterable[str]) -> set[str]:
-        return {name for name in names if name in self.defined_in}
 
 
 def _measure_indent(line: str) -> int:

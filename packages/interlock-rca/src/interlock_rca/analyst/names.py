@@ -99,7 +99,7 @@ _LANGUAGES = {
 }
 
 
-_FOLDERS_OWN = ("index", "__init__", "mod")
+FOLDERS_OWN = ("index", "__init__", "mod")
 """Files that stand for the folder they are in."""
 
 
@@ -128,7 +128,7 @@ def parse_candidate(text: str) -> CulpritCandidate:
     parts = tuple(part for part in plain.split("/" if path else ".") if part)
     leaf, parts = (parts[-1], parts[:-1]) if parts else (text, ())
     leaf = leaf.rpartition(".")[0] or leaf if path else leaf
-    title = parts[-1] if path and parts and leaf in _FOLDERS_OWN else leaf
+    title = parts[-1] if path and parts and leaf in FOLDERS_OWN else leaf
     return CulpritCandidate(text, parts, leaf, title, path, frozenset(split_name(title)))
 
 

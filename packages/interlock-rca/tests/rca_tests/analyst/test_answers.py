@@ -218,7 +218,7 @@ def test_a_weak_lead_is_named_as_one_and_not_called_the_suspect() -> None:
 
 
 def test_nobody_is_cleared_by_a_search_that_found_nothing() -> None:
-    inert = msgspec.structs.replace(lead(0.4), clues={"alters no behaviour": 1.0})
+    inert = msgspec.structs.replace(lead(0.4), clues={}, is_inert=True)
     for found in (investigate(), investigate(inert)):
         message = found["rca_message"]
         assert found["suspects"] == []

@@ -3,8 +3,6 @@ own, and what is known of the failing test in one of them counts in all."""
 
 from pathlib import Path
 
-import msgspec
-
 from interlock_rca.analyst.chances import CulpritLead
 from interlock_rca.analyst.culprits import CommitRange, rank_commits
 from interlock_rca.analyst.repo_choice import choose_by_name, choose_by_stack
@@ -69,20 +67,6 @@ def test_what_a_test_in_another_repository_is_about_counts(tmp_path: Path) -> No
     assert first.score > 2 * second.score
     one, other = rank_commits(failure, [product])
     assert one.odds == other.odds, "without the test's source nothing tells them apart"
-
-
-def test_the_words_of_a_log_tell_commits_apart(tmp_path: Path) -> None:
-    place = plant(
-        tmp_path / "boat",
-        {"a.py": "A = 1\n", "b.py": "B = 1\n"},
-        {"a.py": "A = 'pump'\n"},
-        {"b.py": "B = 'capstan'\n"},
-    )
-    failure = Failure(id="a", test_name="test_trip", message="RuntimeError: no answer")
-    logged = msgspec.structs.replace(failure, log="INFO capstan ready\nERROR the pump is stuck\n")
-    assert len({lead.odds for lead in rank_commits(failure, [place])}) == 1
-    first = rank_commits(logged, [place])[0]
-    assert (first.path, first.why[0]) == ("a.py", "its log speaks of pump")
 
 
 def test_a_data_file_is_named_without_its_ending_unless_that_is_a_plain_word(

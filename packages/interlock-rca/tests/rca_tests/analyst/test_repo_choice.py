@@ -80,7 +80,7 @@ def test_where_no_stack_leads_the_purpose_does() -> None:
 
 def test_changes_speak_for_a_repository() -> None:
     commit = Commit(hash="a" * 40, at="2024-05-01T00:00:00Z", author="Ann", subject="Move ballast")
-    why, tied = ("it changed hull/keel.py",), {"used by the test": 1.0}
+    why, tied = ("it changed hull/keel.py",), {"subject": 1.0}
     lead = CulpritLead("boat", commit, 0.8, why, "hull/keel.py", clues=tied)
     found = choose_by_changes(BOAT, [lead], "product", SURE)
     assert found == RepoCandidate(
@@ -129,12 +129,12 @@ def test_where_it_broke_says_something_of_its_kind(
 def lead(score: float, *paths: str) -> CulpritLead:
     files = tuple(ChangedFile(path, "M") for path in paths)
     commit = Commit("a" * 40, "", "", "", files)
-    tied = {"used by the test": 1.0}
+    tied = {"subject": 1.0}
     return CulpritLead("boat", commit, score, ("it changed it",), paths[0], clues=tied)
 
 
 def missed(found: CulpritLead) -> CulpritLead:
-    return msgspec.structs.replace(found, clues={"took the name away": 1.0})
+    return msgspec.structs.replace(found, clues={"dependency": 1.0})
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,6 @@ _FORM = 2
 _KEPT_RANGES = 200
 _MOST_ASKED = 500
 """SQLite bounds the values of one query."""
-_KEPT_DERIVED = 20
 LOCK_TIMEOUT = 30.0
 """Seconds to wait for another analysis that is writing."""
 _TABLES = """
@@ -32,9 +31,6 @@ CREATE TABLE IF NOT EXISTS commits (
 CREATE TABLE IF NOT EXISTS ranges (
     range_id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, remark TEXT NOT NULL,
     hashes TEXT NOT NULL, sum INTEGER NOT NULL);
-CREATE TABLE IF NOT EXISTS derived (
-    derived_id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, body BLOB NOT NULL,
-    sum INTEGER NOT NULL);
 """
 Result = TypeVar("Result")
 
@@ -124,13 +120,6 @@ class HistoryCache:
     def add_range(self, key: str, hashes: Sequence[str], remark: str) -> None:
         self._run_transaction(lambda db: _insert_range(db, key, " ".join(hashes), remark), None)
 
-    def find_derived(self, key: str) -> bytes | None:
-        """Return derived data stored under a key that names its revision."""
-        return self._run_transaction(lambda db: _select_derived(db, key), None)
-
-    def add_derived(self, key: str, body: bytes) -> None:
-        self._run_transaction(lambda db: _insert_derived(db, key, body), None)
-
     def _run_transaction(
         self, work: Callable[[sqlite3.Connection], Result], otherwise: Result
     ) -> Result:
@@ -198,22 +187,6 @@ def _insert_range(db: sqlite3.Connection, key: str, hashes: str, remark: str) ->
     db.execute(put, (key, remark, hashes, _compute_checksum(key + remark, hashes.encode())))
     drop = "DELETE FROM ranges WHERE range_id <= (SELECT max(range_id) FROM ranges) - ?"
     db.execute(drop, (_KEPT_RANGES,))
-
-
-def _select_derived(db: sqlite3.Connection, key: str) -> bytes | None:
-    row = db.execute("SELECT body, sum FROM derived WHERE key = ?", (key,)).fetchone()
-    if row is None:
-        return None
-    if row[1] != _compute_checksum(key, row[0]):
-        raise _UnsoundError
-    return bytes(row[0])
-
-
-def _insert_derived(db: sqlite3.Connection, key: str, body: bytes) -> None:
-    put = "INSERT OR REPLACE INTO derived (key, body, sum) VALUES (?, ?, ?)"
-    db.execute(put, (key, body, _compute_checksum(key, body)))
-    drop = "DELETE FROM derived WHERE derived_id <= (SELECT max(derived_id) FROM derived) - ?"
-    db.execute(drop, (_KEPT_DERIVED,))
 
 
 MAX_FILES = 1_000

@@ -415,13 +415,6 @@ class Repository:
             self._kept[what] = (end, build(self, end))
         return cast("Kept", self._kept[what][1])
 
-    def find_derived(self, what: str, rev: str) -> bytes | None:
-        """Return data derived from a revision, from the cache on disk."""
-        return self._cache.find_derived(f"{what} {self.resolve_or_tip(rev)}")
-
-    def keep_derived(self, what: str, rev: str, body: bytes) -> None:
-        self._cache.add_derived(f"{what} {self.resolve_or_tip(rev)}", body)
-
     def list_submodule_commits(self, path: str, old: str, new: str) -> list[Commit]:
         """Return the commits behind a submodule's move, newest first; none if it is not checked out
         or lacks them."""
