@@ -56,7 +56,6 @@ class FailureScene:
     def __init__(
         self, failure: Failure, mentions: Mentions, repository: Repository, rev: str
     ) -> None:
-        self._failure = failure
         self._mentions = mentions
         self._repository = repository
         self._rev = rev

@@ -158,22 +158,6 @@ class RevisionFiles:
         ran = self._git.run(*words, rev, "--", path)
         return _parse_blame(ran.text) if ran.is_ok else None
 
-    def find_writers(
-        self, path: str, ranges: Sequence[tuple[int, int]], rev: str
-    ) -> dict[int, str]:
-        """Return the commits that wrote the current lines of these ranges, by line; empty if one
-        begins past the end."""
-        path = normalize_path(path)
-        sound = ranges and all(0 < first <= last < 10**9 for first, last in ranges)
-        if not path or not sound or not _FULL_HASH.fullmatch(rev):
-            return {}
-        lines = (f"-L{first},{last}" for first, last in ranges)
-        words = ("blame", "-w", "-M", "-C", "--porcelain", "--no-textconv", *lines)
-        ran = self._git.run(*words, rev, "--", path)
-        return {
-            int(found[2]): found[1] for found in _WRITTEN.finditer(ran.text if ran.is_ok else "")
-        }
-
     def find_line_origins(self, path: str, first: int, last: int, rev: str) -> dict[int, str]:
         """Return the commits that wrote these lines, by line. This is a quick look: a commit that
         moved a line counts as its writer."""

@@ -393,20 +393,6 @@ class Repository:
             self.add_problem("slow", f"who wrote {path[:200]}:{line} is not known: {error}")
             return None
 
-    def find_writers(
-        self, path: str, ranges: Sequence[tuple[int, int]], tip: str = ""
-    ) -> dict[int, str]:
-        """Return the commits that last changed these ranges, by line."""
-        try:
-            return (
-                self._content.find_writers(path, ranges, self.resolve_or_tip(tip))
-                if self.is_readable
-                else {}
-            )
-        except SourceError as error:
-            self.add_problem("slow", f"who wrote {path[:200]} is not known: {error}")
-            return {}
-
     def keep(self, what: str, rev: str, build: Callable[["Repository", str], Kept]) -> Kept:
         """Return data built from a revision's files, cached while that revision is the latest
         one."""

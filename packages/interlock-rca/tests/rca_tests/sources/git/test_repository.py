@@ -176,17 +176,6 @@ def test_blame(shop: Shop) -> None:
     assert shop.repository.blame_line("nowhere.py", 1) is None
 
 
-def test_who_wrote_some_lines(shop: Shop) -> None:
-    ask = shop.repository.find_writers
-    whole = {1: shop.begin, 2: shop.change}
-    assert ask("shop/basket.py", [(1, 99)]) == ask("shop/basket.py", [(1, 1), (2, 2)]) == whole
-    assert ask("shop/basket.py", [(2, 2)]) == {2: shop.change}
-    assert ask("shop/cart.py", [(1, 9)], shop.begin) == {1: shop.begin, 2: shop.begin}
-    for ranges in ([], [(0, 1)], [(2, 1)], [(3, 9)], [(1, 10**9)]):
-        assert ask("shop/basket.py", ranges) == {}
-    assert ask("nowhere.py", [(1, 1)]) == ask("../out", [(1, 1)]) == {}
-
-
 def test_who_only_moves_a_line_did_not_write_it(tmp_path: Path) -> None:
     world = GitRepo(tmp_path / "shop")
     wrote = world.commit("Write", {"cart.py": "x = 1\nput(x)\n"})
