@@ -44,10 +44,13 @@ def render_page(cases: Sequence[Case]) -> str:
     weights = load_weights()
     held = [case for case in cases if case.split == "held-out"]
     verdicts = judge(list(ask(held, weights.keys())), weights)
+    sizes = [len(case.candidates) for case in cases]
     return TEMPLATE.read_text(encoding="utf-8").format(
         cases=len(cases),
         projects=len({case.project for case in cases}),
         languages=", ".join(sorted({case.language for case in cases})),
+        fewest=min(sizes),
+        most=max(sizes),
         fitted=len(cases) - len(held),
         held=len(held),
         held_projects=len({case.project for case in held}),
