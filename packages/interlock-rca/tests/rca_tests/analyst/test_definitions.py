@@ -7,7 +7,7 @@ import pytest
 from interlock_rca.analyst.change_words import split_into_stems, stem_words
 from interlock_rca.analyst.definitions import find_definitions
 from interlock_rca.analyst.test_source import find_test_source
-from interlock_rca.clues import is_one_test
+from interlock_rca.lookups import is_one_test
 from interlock_rca.records import Failure, Repo
 from interlock_rca.sources.git.repository import Repository
 from tests.world.git_repo import GitRepo
