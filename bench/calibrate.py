@@ -16,7 +16,6 @@ from statistics import median
 import msgspec
 
 from interlock.api.work import load_circuit
-from interlock.journal.connection import raw_connection
 from interlock.journal.database import open_reader
 from interlock.journal.runs import find_run
 from interlock_calibrate.campaign import FOLDER
@@ -117,7 +116,7 @@ def at_work(store: Path) -> float:
     """Seconds from the first ask to the last decision of a run."""
     with open_reader(store) as connection:
         query = "select max(j.at) - (select min(at) from dispatches) from journal j"
-        (seconds,) = raw_connection(connection).execute(query).fetchone()
+        (seconds,) = connection.raw.execute(query).fetchone()
     return float(seconds)
 
 

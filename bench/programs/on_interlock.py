@@ -17,7 +17,6 @@ from workload import STEPS, opening, prompt
 
 from interlock.carriers.contract import Ask, Carrier, Reply
 from interlock.engine.circuit_file import read_circuit
-from interlock.journal.connection import raw_connection
 from interlock.journal.database import open_writer
 from interlock.journal.journal import Journal
 from interlock.journal.runs import NewCase, NewRun, begin_run
@@ -108,7 +107,7 @@ async def work(session: Session) -> None:
         session.report(
             style="asyncio, decisions of many cases share a commit",
             versions={"interlock": __version__},
-            pragmas=[read_pragmas(raw_connection(connection))],
+            pragmas=[read_pragmas(connection.raw)],
         )
 
 

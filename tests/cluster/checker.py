@@ -15,7 +15,7 @@ import msgspec
 
 from interlock.api.work import load_circuit
 from interlock.journal.audit import audit
-from interlock.journal.connection import Connection, raw_connection
+from interlock.journal.connection import Connection
 from interlock.journal.runs import FINISHED
 from tests.cluster.workload import Way, read_ways
 
@@ -348,7 +348,7 @@ def _by_run(rows: "Iterable[_Row]") -> "Iterator[tuple[int, list[_Row]]]":
 
 def read_history(connection: Connection) -> History:
     """Everything that the laws speak of, from the database."""
-    raw = raw_connection(connection)
+    raw = connection.raw
     decided = raw.execute(
         "select c.run_id, j.dispatch_id, j.epoch from journal j"
         " join cases c on c.case_no = j.case_no order by j.seq"

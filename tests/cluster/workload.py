@@ -17,7 +17,7 @@ import msgspec
 from interlock.api.project import Project
 from interlock.api.start import begin, configure, go_on, read_request, work_here
 from interlock.engine.circuit import FAILURES
-from interlock.journal.connection import Connection, raw_connection
+from interlock.journal.connection import Connection
 from interlock.journal.journal import decode_decision, read_blob
 
 HERE = Path(__file__).parent
@@ -100,7 +100,7 @@ def compute_expected(folder: Path, seed: int) -> dict[str, Way]:
 
 def read_ways(connection: Connection, run_id: int) -> Iterator[tuple[str, Way]]:
     """The way of each case of a run, by the case's name."""
-    raw = raw_connection(connection)
+    raw = connection.raw
     rows = raw.execute(
         "select c.case_id, j.decision, j.answer from cases c"
         " join journal j on j.case_no = c.case_no where c.run_id = ?"

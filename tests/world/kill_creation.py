@@ -17,7 +17,7 @@ import msgspec
 
 from interlock.journal import database, schema, sqlite
 from interlock.journal.address import DatabaseAddress, parse_address
-from interlock.journal.connection import raw_connection, transaction
+from interlock.journal.connection import transaction
 from interlock.journal.database import open_reader, open_writer
 from interlock.journal.server import load_driver
 from tests.world.kill_run import in_a_process_of_its_own
@@ -71,7 +71,7 @@ def begin(db: DatabaseAddress, folder: Path) -> None:
 
 def read_harbours(db: DatabaseAddress) -> tuple[int, list[tuple[object, ...]]]:
     with open_reader(db) as connection:
-        raw = raw_connection(connection)
+        raw = connection.raw
         found = raw.execute("select * from harbours").fetchall()
         return schema.read_versions(raw)["tides"], found
 
@@ -97,7 +97,7 @@ def kill_migrations(db: DatabaseAddress, folder: Path) -> dict[str, object]:
 def tables(path: Path) -> int:
     with open_reader(path) as connection:
         query = "select count(*) from sqlite_master where type = 'table'"
-        return int(raw_connection(connection).execute(query).fetchone()[0])
+        return int(connection.raw.execute(query).fetchone()[0])
 
 
 def has_wal_header(path: Path) -> bool:

@@ -18,7 +18,7 @@ from interlock.engine.circuit_file import read_circuit
 from interlock.engine.schedule import Budget
 from interlock.journal.address import DatabaseAddress
 from interlock.journal.audit import Fault, audit
-from interlock.journal.connection import Connection, raw_connection
+from interlock.journal.connection import Connection
 from interlock.journal.database import open_reader, open_writer
 from interlock.journal.events import Notification
 from interlock.journal.history import compute_digest, list_cases, list_lines, list_refusals
@@ -229,7 +229,7 @@ class World:
 
     def rows(self, query: str) -> list[tuple[object, ...]]:
         with self.reading() as connection:
-            return raw_connection(connection).execute(query).fetchall()
+            return connection.raw.execute(query).fetchall()
 
     @staticmethod
     def circuit_of(run: Run) -> Circuit:

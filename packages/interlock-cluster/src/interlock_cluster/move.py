@@ -23,7 +23,6 @@ from interlock.journal.connection import (
     RawConnection,
     TableColumns,
     find_server,
-    raw_connection,
     transaction,
 )
 from interlock.journal.database import (
@@ -99,8 +98,8 @@ def _open(db: DatabaseAddress, held: ExitStack, *, create: bool) -> Connection:
 
 def check_source(source: Connection, db: DatabaseAddress, target: Connection) -> None:
     """Raise StateError unless the source is complete and current, or a move of it was begun."""
-    versions = read_versions(raw_connection(source))
-    if versions[JOURNAL] == MOVED and read_version(raw_connection(target)) != MOVING:
+    versions = read_versions(source.raw)
+    if versions[JOURNAL] == MOVED and read_version(target.raw) != MOVING:
         raise StateError(f"{db} was moved before; go on with the database it was moved to")
     for each in list_table_sets():
         found = versions.get(each.part, each.version)
@@ -113,7 +112,7 @@ def check_source(source: Connection, db: DatabaseAddress, target: Connection) ->
 
 def mark_target(connection: Connection, target: DatabaseAddress) -> None:
     """Let nobody use the target before all is there; StateError if it has runs of its own."""
-    raw = raw_connection(connection)
+    raw = connection.raw
     found, known = read_version(raw), list_table_sets()[0].version
     if found == MOVING:
         return
@@ -151,12 +150,12 @@ def copy_rows(source: Connection, target: Connection, report: Report) -> int:
             raw.execute(f"delete from {table.name}")  # noqa: S608 - names of our own tables
     count = 0
     for table in tables:
-        rows = _copy_table(table, raw_connection(source), target)
+        rows = _copy_table(table, source.raw, target)
         count += rows
         report(f"{table.name}: {rows:,} rows")
     with transaction(target) as raw:
         raw.execute("update owners set owner = null, lease_until = 0.0")
-    _set_sequences(raw_connection(target), tables)
+    _set_sequences(target.raw, tables)
     return count
 
 
@@ -195,7 +194,7 @@ def _copy_table(table: TableColumns, source: RawConnection, target: Connection) 
     where: str = ""
     if table.name in _ADDED_TO:
         newest = f"select max({keys[0]}) from {table.name}"  # noqa: S608
-        (last,) = raw_connection(target).execute(newest).fetchone()
+        (last,) = target.raw.execute(newest).fetchone()
         where = f" where {keys[0]} > {int(last)}" if last is not None else ""
     query = f"select {listed} from {table.name}{where} order by {order}"  # noqa: S608
     rows = iter(source.execute(query))
@@ -243,7 +242,7 @@ def _hash_table(table: TableColumns, connection: Connection) -> str:
     order = ", ".join(f'"{key}"{collate if key in table.texts else ""}' for key in table.keys)
     digest = blake2b(digest_size=16)
     query = f"select {names} from {table.name} order by {order}"  # noqa: S608
-    for row in raw_connection(connection).execute(query):
+    for row in connection.raw.execute(query):
         digest.update(repr([_normalize(value) for value in row]).encode())
     return digest.hexdigest()
 

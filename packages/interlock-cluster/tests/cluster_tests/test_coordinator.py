@@ -20,7 +20,6 @@ from interlock.api.start import go_on
 from interlock.api.work import NoDisplay, load_circuit
 from interlock.journal.address import PostgresAddress
 from interlock.journal.audit import audit
-from interlock.journal.connection import raw_connection
 from interlock.journal.database import open_reader
 from interlock.journal.history import compute_digest
 from interlock.journal.ownership import StaleEpochError, claim_due_run
@@ -174,7 +173,7 @@ def test_a_coordinator_that_lost_a_run_before_it_began_leaves_its_options_alone(
     project = Project(world.folder, db=postgres.url)
 
     def change(config: RunConfig) -> RunConfig:
-        raw = raw_connection(connection)
+        raw = connection.raw
         raw.execute("update owners set owner = 'another', epoch = epoch + 1")
         raw.execute("""update runs set options = '{"parallel": 7}'""")
         return config

@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from interlock.journal.address import PostgresAddress
-from interlock.journal.connection import raw_connection
 from interlock.journal.database import open_writer
 from interlock.journal.schema import bring_up_to_date
 from interlock.system.errors import StateError
@@ -23,5 +22,5 @@ def test_a_move_loses_no_table_that_the_target_lacks(
         bring_up_to_date(target, postgres, [write_tables(tmp_path / "tides", 1)])
         copy_rows(source, target, lambda _line: None)
         assert find_differences(source, target) == []
-        found = raw_connection(target).execute("select harbour, at from tides").fetchall()
+        found = target.raw.execute("select harbour, at from tides").fetchall()
         assert found == [("Brest", 3)]

@@ -11,7 +11,6 @@ import pytest
 from interlock.api.project import Project
 from interlock.journal import journal
 from interlock.journal.address import PostgresAddress, beside, identify, parse_address
-from interlock.journal.connection import raw_connection
 from interlock.journal.database import (
     has_database,
     open_reader,
@@ -59,7 +58,7 @@ def test_an_empty_database_is_made_by_a_writer_and_told_to_a_reader(tmp_path: Pa
         with pytest.raises(NoDatabaseError), open_reader(address):
             pass
         with open_writer(address), open_reader(address) as reader:
-            found = read_versions(raw_connection(reader))
+            found = read_versions(reader.raw)
             assert found == {each.part: each.version for each in list_table_sets()}
 
 
@@ -127,7 +126,7 @@ def test_a_replica_can_be_read_and_not_written(tmp_path: Path, postgres: Postgre
     with administer() as connection:
         connection.execute(f'alter database "{name}" set default_transaction_read_only = on')
     with open_reader(postgres) as reader:
-        assert raw_connection(reader).execute("select count(*) from runs").fetchone() == (0,)
+        assert reader.raw.execute("select count(*) from runs").fetchone() == (0,)
     assert "it can only be read: name the primary server" in refused(postgres)
 
 
@@ -169,7 +168,7 @@ def test_behind_a_pooler_nothing_is_prepared(tmp_path: Path, postgres: PostgresA
             assert server_connection(connection).is_pooled
             for _ in range(9):
                 find_run(connection, 1)
-            raw = raw_connection(connection)
+            raw = connection.raw
             assert raw.execute("select count(*) from pg_prepared_statements").fetchone() == (0,)
         checks = check_cluster(Project(tmp_path, db=pooled.url))
         assert "store.pooler" in [each.id for each in checks]

@@ -213,7 +213,7 @@ def _describe(summary: TestSummary) -> TestRecord:
 
 
 SECTION: Final = Section(
-    "Results",
+    "Test history",
     (NavLink("/tests", "Tests", "t"),),
     (show_tests, show_test),
     PackageLoader("interlock_history", "templates"),

@@ -15,7 +15,6 @@ from litestar.response import Redirect
 
 from interlock.api.project import Project
 from interlock.journal.address import identify
-from interlock.journal.connection import raw_connection
 from interlock.system.errors import NotFoundError
 from interlock_rca.analyze import RANGES
 from interlock_rca.case_overview import link_source
@@ -174,7 +173,7 @@ class ReportPages:
     def _find_key(self, project: Project, suite_id: int) -> tuple[Any, ...]:
         """Return what a report depends on."""
         with project.read() as connection:
-            raw = raw_connection(connection)
+            raw = connection.raw
             row = raw.execute(
                 "select s.run_id, count(r.case_no), max(r.updated_at), s.status from suites s"
                 " join circuits c on c.suite_id = s.suite_id"

@@ -9,7 +9,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from interlock.journal.connection import raw_connection
 from interlock.journal.database import open_writer
 from interlock_rca.builtin_answers import is_setup_failure
 from interlock_rca.config import RcaConfig
@@ -217,8 +216,8 @@ def test_what_was_resolved_is_never_a_hit(room: AnalysisWorld, statuses: list[st
 def test_a_resolved_symptom_is_never_a_hit(room: AnalysisWorld) -> None:
     known(room)
     with open_writer(room.db) as connection:
-        raw_connection(connection).execute("update symptoms set status = 'resolved'")
-        raw_connection(connection).commit()
+        connection.raw.execute("update symptoms set status = 'resolved'")
+        connection.raw.commit()
     assert recalled(room, make_failure("alpha")) == ("H3", 0.6)
 
 

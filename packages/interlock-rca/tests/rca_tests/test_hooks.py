@@ -8,7 +8,6 @@ import pytest
 from interlock.carriers.contract import NO_CONTEXT
 from interlock.engine.case import Case
 from interlock.engine.schedule import Budget
-from interlock.journal.connection import raw_connection
 from interlock.journal.journal import read_blob
 from interlock.runtime.application import RunSetup
 from interlock_rca.config import RcaConfig
@@ -48,7 +47,7 @@ def prompts(room: AnalysisWorld, case_no: int) -> dict[str, str]:
     """The last prompt of each step."""
     found: dict[str, str] = {}
     with room.reading() as connection:
-        raw = raw_connection(connection)
+        raw = connection.raw
         query = "select step, prompt from dispatches where case_no = ? order by dispatch_id"
         for step, blob in raw.execute(query, (case_no,)).fetchall():
             found[step] = read_blob(raw, blob).decode()

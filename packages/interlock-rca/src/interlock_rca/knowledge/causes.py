@@ -15,7 +15,6 @@ from interlock.journal.connection import (
     Connection,
     RawConnection,
     is_row_id,
-    raw_connection,
     transaction,
 )
 from interlock.system.errors import StateError, StoreError
@@ -142,7 +141,7 @@ class CauseHistory(msgspec.Struct, frozen=True):
 
 
 def find_symptom_by_fingerprint(connection: Connection, fingerprint: str) -> Symptom | None:
-    row = raw_connection(connection).execute(_BY_FINGERPRINT, (fingerprint,)).fetchone()
+    row = connection.raw.execute(_BY_FINGERPRINT, (fingerprint,)).fetchone()
     return Symptom(*row) if row else None
 
 
@@ -150,7 +149,7 @@ def list_symptoms_by_bands(
     connection: Connection, bands: Collection[int], most: int = 20
 ) -> list[SymptomCandidate]:
     """Return the symptoms that share most bands; the newest win ties."""
-    raw = raw_connection(connection)
+    raw = connection.raw
     shared: Counter[int] = Counter()
     for band in {band for band in bands if is_row_id(band)}:
         query = (
@@ -163,7 +162,7 @@ def list_symptoms_by_bands(
 
 
 def find_rca(connection: Connection, rca_id: int) -> Rca | None:
-    row = _read_row(raw_connection(connection), _RCA_BY_ID, rca_id)
+    row = _read_row(connection.raw, _RCA_BY_ID, rca_id)
     return read_rca(row) if row else None
 
 
@@ -171,16 +170,12 @@ def list_rcas(connection: Connection, symptom_id: int) -> list[Rca]:
     """Return the unarchived root causes of a symptom, newest first."""
     if not is_row_id(symptom_id):
         return []
-    return [
-        read_rca(row) for row in raw_connection(connection).execute(_RCAS_OF_SYMPTOM, (symptom_id,))
-    ]
+    return [read_rca(row) for row in connection.raw.execute(_RCAS_OF_SYMPTOM, (symptom_id,))]
 
 
 def list_suite_rcas(connection: Connection, suite_id: int) -> list[Rca]:
     """Return the root causes of a suite's cases."""
-    return [
-        read_rca(row) for row in raw_connection(connection).execute(_RCAS_OF_SUITE, (suite_id,))
-    ]
+    return [read_rca(row) for row in connection.raw.execute(_RCAS_OF_SUITE, (suite_id,))]
 
 
 def read_history(connection: Connection, fingerprint: str, most: int = 50) -> CauseHistory | None:
@@ -188,7 +183,7 @@ def read_history(connection: Connection, fingerprint: str, most: int = 50) -> Ca
     found = find_symptom_by_fingerprint(connection, fingerprint)
     if found is None:
         return None
-    raw = raw_connection(connection)
+    raw = connection.raw
     rows = raw.execute(_OCCURRENCES, (found.symptom_id, most))
     versions = raw.execute(_VERSIONS, (found.symptom_id,))
     return CauseHistory(
@@ -224,7 +219,7 @@ class KnownCause(msgspec.Struct, frozen=True):
 
 def list_causes(connection: Connection, *, archived: bool = False) -> list[KnownCause]:
     """Return all root causes, oldest first, without archived ones unless asked for."""
-    rows = raw_connection(connection).execute(_CAUSES)
+    rows = connection.raw.execute(_CAUSES)
     found = [KnownCause(read_rca(row[:-2]), row[-2], row[-1]) for row in rows]
     return [each for each in found if archived or each.rca.status != "archived"]
 

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from interlock.journal.connection import Connection, raw_connection
+from interlock.journal.connection import Connection
 from interlock_rca.knowledge.causes import KnownCause, list_causes
 from interlock_rca.records import Reproduction
 
@@ -106,7 +106,7 @@ def list_cause_overviews(
     """Return all causes: regressions first, then open ones by last sighting. The trend covers the
     newest `suites`."""
     seen: dict[int, list[tuple[Any, ...]]] = {}
-    raw = raw_connection(connection)
+    raw = connection.raw
     for row in raw.execute(_SEEN):
         seen.setdefault(row[0], []).append(row)
     newest = [
@@ -152,7 +152,7 @@ def _build_overview(
 
 def _read_proofs(connection: Connection) -> dict[int, Reproduction]:
     found: dict[int, Reproduction] = {}
-    for _, family, record in sorted(raw_connection(connection).execute(_PROOFS).fetchall()):
+    for _, family, record in sorted(connection.raw.execute(_PROOFS).fetchall()):
         number = family.removeprefix("rca-")
         if number.isdecimal() and family.startswith("rca-"):
             found[int(number)] = msgspec.json.decode(record, type=Reproduction)
@@ -163,19 +163,16 @@ def list_suite_overviews(connection: Connection, limit: int = 200) -> list[Suite
     """Return the newest suites, newest first."""
     return [
         msgspec.structs.replace(SuiteOverview(*row), regressed=bool(row[8]))
-        for row in raw_connection(connection).execute(_SUITES, (limit,))
+        for row in connection.raw.execute(_SUITES, (limit,))
     ]
 
 
 def list_failed_tests(connection: Connection, rca_id: int, limit: int = 100) -> list[FailedTest]:
     """Return the tests that failed for a cause, most failures first."""
-    return [
-        FailedTest(*row)
-        for row in raw_connection(connection).execute(_TESTS_OF_CAUSE, (rca_id, limit))
-    ]
+    return [FailedTest(*row) for row in connection.raw.execute(_TESTS_OF_CAUSE, (rca_id, limit))]
 
 
 def list_failures_of_test(connection: Connection, name: str, limit: int = 100) -> list[FailedTest]:
     """Return the failures of tests of that name, by class and cause, newest first."""
-    rows = raw_connection(connection).execute(_CAUSES_OF_TEST, (name, limit))
+    rows = connection.raw.execute(_CAUSES_OF_TEST, (name, limit))
     return [FailedTest(*row) for row in rows]

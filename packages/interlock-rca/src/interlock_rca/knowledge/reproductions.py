@@ -8,7 +8,7 @@ import hashlib
 
 import msgspec
 
-from interlock.journal.connection import Connection, raw_connection, transaction
+from interlock.journal.connection import Connection, transaction
 from interlock_rca.records import CommandRun, Reproduction
 
 
@@ -20,7 +20,7 @@ def build_run_key(repo: str, commit: str, setup: str, command: str) -> str:
 
 def load_runs(connection: Connection, key: str) -> list[CommandRun]:
     """Return the runs so far, in order, up to the first unreadable one."""
-    rows = raw_connection(connection).execute(
+    rows = connection.raw.execute(
         "select record from reproduction_runs where key = ? order by attempt", (key,)
     )
     found: list[CommandRun] = []
@@ -56,7 +56,7 @@ def save_reproduction(
 
 def load_reproductions(connection: Connection, suite_id: int) -> dict[str, Reproduction]:
     """Return the results of running tests, by family."""
-    rows = raw_connection(connection).execute(
+    rows = connection.raw.execute(
         "select family, record from reproductions where suite_id = ?", (suite_id,)
     )
     return {family: msgspec.json.decode(record, type=Reproduction) for family, record in rows}
@@ -66,14 +66,10 @@ def find_reproduction(
     connection: Connection, suite_id: int, rca_id: int | None
 ) -> Reproduction | None:
     """Return the result of running a root cause's test."""
-    row = (
-        raw_connection(connection)
-        .execute(
-            "select record from reproductions where suite_id = ? and family = ?",
-            (suite_id, name_family(rca_id, "")),
-        )
-        .fetchone()
-    )
+    row = connection.raw.execute(
+        "select record from reproductions where suite_id = ? and family = ?",
+        (suite_id, name_family(rca_id, "")),
+    ).fetchone()
     return msgspec.json.decode(row[0], type=Reproduction) if row else None
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from interlock.journal.connection import Connection, is_row_id, raw_connection
+from interlock.journal.connection import Connection, is_row_id
 from interlock.journal.journal import State, read_blob
 from interlock_rca.knowledge.causes import Rca, read_rca
 from interlock_rca.records import Launch
@@ -184,13 +184,13 @@ def find_suite(
     given = {column: value for column, value in wanted.items() if value is not None}
     where = " and ".join(["1 = 1", *(f"{column} = ?" for column in given)])
     query = f"{_SUITE} where {where} order by suite_id desc limit 1"
-    row = raw_connection(connection).execute(query, tuple(given.values())).fetchone()
+    row = connection.raw.execute(query, tuple(given.values())).fetchone()
     return Suite(*row) if row else None
 
 
 def list_launches(connection: Connection, suite_id: int) -> list[StoredLaunch]:
     """Return the launches in order of arrival."""
-    rows = raw_connection(connection).execute(_LAUNCHES, (suite_id,))
+    rows = connection.raw.execute(_LAUNCHES, (suite_id,))
     return [
         StoredLaunch(launch_id, circuit_id, rp_launch_id, _launch(payload))
         for launch_id, circuit_id, rp_launch_id, payload in rows
@@ -206,24 +206,24 @@ def list_suite_cases(connection: Connection, suite_id: int) -> list[SuiteCase]:
 def iterate_suite_cases(connection: Connection, suite_id: int) -> Iterator[SuiteCase]:
     """Yield the same cases one at a time."""
     query = _CASES + " where c.suite_id = ? order by r.case_no"
-    return _read_suite_cases(raw_connection(connection).execute(query, (suite_id,)))
+    return _read_suite_cases(connection.raw.execute(query, (suite_id,)))
 
 
 def find_suite_case(connection: Connection, case_no: int) -> SuiteCase | None:
     """Return one case; None if it is about no failure."""
-    rows = raw_connection(connection).execute(_CASES + " where r.case_no = ?", (case_no,))
+    rows = connection.raw.execute(_CASES + " where r.case_no = ?", (case_no,))
     return next(_read_suite_cases(iter(rows)), None)
 
 
 def list_case_numbers(connection: Connection, launch_id: int) -> list[int]:
     """Return the numbers of a launch's cases, in order."""
     query = "select case_no from rca_cases where launch_id = ? order by case_no"
-    return [number for (number,) in raw_connection(connection).execute(query, (launch_id,))]
+    return [number for (number,) in connection.raw.execute(query, (launch_id,))]
 
 
 def list_briefs(connection: Connection, case_nos: Iterable[int]) -> list[CaseBrief]:
     """Return those cases in the given order, skipping unknown numbers."""
-    raw = raw_connection(connection)
+    raw = connection.raw
     wanted = list(case_nos)
     found: dict[int, CaseBrief] = {}
     for start in range(0, len(wanted), _AT_ONCE):
@@ -339,7 +339,7 @@ def iterate_case_views(
 ) -> Iterator[CaseView]:
     """Yield the cases of a suite in order, one at a time, because all inputs together are large.
     `only` restricts them to some numbers."""
-    raw = raw_connection(connection)
+    raw = connection.raw
     for row in raw.execute(_LOOKS, (suite_id,)):
         case_no, case_id, blob, features, status, step, dispatch_id, state = row
         if only is not None and case_no not in only:
@@ -358,7 +358,7 @@ def iterate_case_views(
 
 def read_input(connection: Connection, case_no: int) -> dict[str, Any]:
     """Return the input of a case, or an empty dict."""
-    raw = raw_connection(connection)
+    raw = connection.raw
     row = raw.execute("select input from cases where case_no = ?", (case_no,)).fetchone()
     found: dict[str, Any] = msgspec.json.decode(read_blob(raw, row[0])) if row else {}
     return found
@@ -366,17 +366,13 @@ def read_input(connection: Connection, case_no: int) -> dict[str, Any]:
 
 def find_case_of_item(connection: Connection, suite_id: int, item_id: int) -> int | None:
     """Return the suite's newest case about that ReportPortal item."""
-    found = (
-        raw_connection(connection).execute(_OF_ITEM, (suite_id, item_id))
-        if is_row_id(item_id)
-        else ()
-    )
+    found = connection.raw.execute(_OF_ITEM, (suite_id, item_id)) if is_row_id(item_id) else ()
     return next((int(row[0]) for row in found), None)
 
 
 def find_position(connection: Connection, case_no: int) -> CasePosition | None:
     """Return the position of a case; None if it is about no failure."""
-    row = raw_connection(connection).execute(_PLACE, (case_no,)).fetchone()
+    row = connection.raw.execute(_PLACE, (case_no,)).fetchone()
     if row is None:
         return None
     launch_id, suite_id, fingerprint, bands, *rest = row
@@ -385,19 +381,19 @@ def find_position(connection: Connection, case_no: int) -> CasePosition | None:
 
 def read_environment(connection: Connection, symptom_id: int, apart_from: int) -> dict[str, str]:
     """Return the attributes of the newest other launch in which a symptom was seen."""
-    row = raw_connection(connection).execute(_ENVIRONMENT, (symptom_id, apart_from)).fetchone()
+    row = connection.raw.execute(_ENVIRONMENT, (symptom_id, apart_from)).fetchone()
     return _attributes(row[0]) if row and row[0] else {}
 
 
 def count_cases_of_rca(connection: Connection, rca_id: int) -> int:
     """Count the cases with that root cause, in all suites."""
-    (count,) = raw_connection(connection).execute(_SHARED, (rca_id,)).fetchone()
+    (count,) = connection.raw.execute(_SHARED, (rca_id,)).fetchone()
     return int(count)
 
 
 def has_agreed_cause(connection: Connection, rca_id: int) -> bool:
     """Return True if somebody has approved the root cause."""
-    (found,) = raw_connection(connection).execute(_AGREED, (rca_id,)).fetchone()
+    (found,) = connection.raw.execute(_AGREED, (rca_id,)).fetchone()
     return bool(found)
 
 
@@ -408,7 +404,7 @@ def find_open_questions(connection: Connection, run_id: int) -> dict[int, int]:
         " join questions q on q.question_id = e.dispatch_id"
         " where e.run_id = ? and q.answered_at is null"
     )
-    return dict(raw_connection(connection).execute(query, (run_id,)).fetchall())
+    return dict(connection.raw.execute(query, (run_id,)).fetchall())
 
 
 def find_open_reviews(connection: Connection, run_id: int) -> dict[int, CaseView]:

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from interlock.journal.audit import check_rules
-from interlock.journal.connection import Connection, raw_connection
+from interlock.journal.connection import Connection
 from interlock.journal.database import open_writer
 from interlock.system.errors import StoreError
 from interlock_rca.effects import Closed, Effect, SentBack
@@ -484,7 +484,7 @@ def connection() -> Iterator[Connection]:
 
 
 def write_story(connection: Connection, story: list[tuple[object, object]]) -> None:
-    raw = raw_connection(connection)
+    raw = connection.raw
     for second, (first, then) in enumerate(story):
         if isinstance(first, int):
             apply_effect(first, then, raw, 3e9 + second)  # type: ignore[arg-type]
@@ -497,7 +497,7 @@ def write_story(connection: Connection, story: list[tuple[object, object]]) -> N
 def test_knowledge_stays_of_one_piece(
     connection: Connection, story: list[tuple[object, object]]
 ) -> None:
-    raw = raw_connection(connection)
+    raw = connection.raw
     raw.execute("begin immediate")
     try:
         write_story(connection, story)
@@ -516,7 +516,7 @@ def test_knowledge_stays_of_one_piece(
 def test_the_same_effect_again_makes_nothing_new(
     connection: Connection, story: list[tuple[object, object]], case_no: int, effect: Effect
 ) -> None:
-    raw = raw_connection(connection)
+    raw = connection.raw
     counts = "select (select count(*) from rcas), (select sum(occurrence_count) from symptoms)"
     raw.execute("begin immediate")
     try:
@@ -540,7 +540,7 @@ def test_what_was_reviewed_is_changed_by_no_other_case(
         " from rca_cases r left join rcas a on a.rca_id = r.rca_id"
         " where r.status in ('reviewed', 'closed') and r.case_no != ? order by r.case_no"
     )
-    raw = raw_connection(connection)
+    raw = connection.raw
     raw.execute("begin immediate")
     try:
         write_story(connection, story)

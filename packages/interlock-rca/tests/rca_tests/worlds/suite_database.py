@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from interlock.journal.address import DatabaseAddress
-from interlock.journal.connection import Connection, raw_connection
+from interlock.journal.connection import Connection
 from interlock.journal.database import open_writer
 from interlock.journal.journal import Journal, TurnWrites
 from interlock.journal.runs import NewRun
@@ -133,4 +133,4 @@ class Inquiry(World):
     def change(self, statement: str) -> None:
         """What nobody's code does: straight into the tables, foreign keys on."""
         with open_writer(self.address) as connection:
-            raw_connection(connection).execute(statement)
+            connection.raw.execute(statement)

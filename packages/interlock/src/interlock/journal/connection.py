@@ -97,11 +97,6 @@ class TableColumns(msgspec.Struct, frozen=True):
     """The tables that its foreign keys name."""
 
 
-def raw_connection(connection: Connection) -> RawConnection:
-    """Return the driver's own connection."""
-    return connection.raw
-
-
 def find_server(raw: RawConnection) -> ServerConnection | None:
     """Return the connection as one to a server; None if it is to a file."""
     return None if isinstance(raw, sqlite3.Connection) else raw  # type: ignore[return-value]

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from interlock.journal.connection import RawConnection, raw_connection, transaction
+from interlock.journal.connection import RawConnection, transaction
 from interlock.journal.database import (
     find_writer,
     hold_writer_lock,
@@ -51,7 +51,7 @@ def dangle(raw: RawConnection) -> None:
 
 def test_what_is_acknowledged_survives_a_power_cut(tmp_path: Path) -> None:
     with open_writer(tmp_path / "i.db") as connection:
-        raw = raw_connection(connection)
+        raw = connection.raw
         names = ("journal_mode", "synchronous", "foreign_keys")
         assert [pragma(raw, name) for name in names] == ["wal", 2, 1]
 
@@ -62,9 +62,9 @@ def test_a_new_database_is_made_where_it_is_wanted(tmp_path: Path, name: str) ->
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert {each.name for each in path.parent.iterdir()} == {path.name, f"{path.name}.lock"}
     with open_reader(path) as connection:
-        found = read_versions(raw_connection(connection))
+        found = read_versions(connection.raw)
         assert found == {each.part: each.version for each in list_table_sets()}
-        assert raw_connection(connection).execute("select count(*) from blobs").fetchone() == (1,)
+        assert connection.raw.execute("select count(*) from blobs").fetchone() == (1,)
 
 
 def test_killed_while_it_is_made_it_is_whole_or_not_there(tmp_path: Path) -> None:
@@ -88,14 +88,14 @@ def test_a_reader_sees_what_is_committed_and_nothing_else(tmp_path: Path) -> Non
     with open_writer(path) as writer, open_reader(path) as reader:
         with transaction(writer) as raw:
             raw.execute(BLOB, (2,))
-            assert raw_connection(reader).execute(count).fetchone() == (1,)
-        assert raw_connection(reader).execute(count).fetchone() == (2,)
+            assert reader.raw.execute(count).fetchone() == (1,)
+        assert reader.raw.execute(count).fetchone() == (2,)
 
 
 def test_a_reader_can_change_nothing(tmp_path: Path) -> None:
     path = made(tmp_path / "i.db")
     with pytest.raises(StoreError, match="it is read-only"), open_reader(path) as connection:
-        raw_connection(connection).execute(BLOB, (2,))
+        connection.raw.execute(BLOB, (2,))
 
 
 def test_a_transaction_that_fails_leaves_nothing(tmp_path: Path) -> None:

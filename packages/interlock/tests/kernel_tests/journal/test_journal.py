@@ -19,7 +19,7 @@ from interlock.engine.case import OPEN, Decision, Signal, Usage
 from interlock.engine.circuit import Circuit
 from interlock.engine.circuit_file import CircuitSource
 from interlock.journal.address import DatabaseAddress
-from interlock.journal.connection import CONFLICTS, Connection, RawConnection, raw_connection
+from interlock.journal.connection import CONFLICTS, Connection, RawConnection
 from interlock.journal.database import open_writer
 from interlock.journal.history import list_cases
 from interlock.journal.journal import (
@@ -53,7 +53,7 @@ def connection(tmp_path: Path, db: DatabaseAddress) -> Iterator[Connection]:
 
 
 def everything(connection: Connection) -> dict[str, list[tuple[object, ...]]]:
-    raw = raw_connection(connection)
+    raw = connection.raw
     return {name: raw.execute(f"select * from {name} order by 1").fetchall() for name in TABLES}
 
 
@@ -87,7 +87,7 @@ def test_a_batch_is_written_whole(connection: Connection) -> None:
     assert found["questions"] == [(2, 2, 5.0, "ann")]
     assert [row[1:7] for row in found["refusals"]] == [(1, 1, 9, 5.0, "Stale", "Too late.")]
     assert [row[8] for row in found["cases"]] == [3, None]
-    assert raw_connection(connection).execute("select status, seconds from runs").fetchone() == (
+    assert connection.raw.execute("select status, seconds from runs").fetchone() == (
         "waiting",
         2.5,
     )
@@ -137,7 +137,7 @@ def test_a_huge_refused_answer_is_kept_in_part(connection: Connection) -> None:
         TurnWrites(at=5.0, refusals=[Refusal(1, 9, "Malformed", "No.", b"x" * 10_000_000)])
     )
     query = "select length(b.data) < 1000, b.packed from refusals r join blobs b on blob_id=content"
-    assert raw_connection(connection).execute(query).fetchone() == (1, 1)
+    assert connection.raw.execute(query).fetchone() == (1, 1)
 
 
 def test_numbers_of_dispatches_rise_and_are_never_given_twice(connection: Connection) -> None:
@@ -162,11 +162,11 @@ def test_effects_are_carried_out_in_order_and_kept_with_the_batch(connection: Co
     journal.apply_effect(look, 5.0)
     journal.apply_effect(look, 5.0)
     assert seen == [(0, 5.0, True), (1, 5.0, True)]
-    raw_connection(connection).rollback()
+    connection.raw.rollback()
     assert everything(connection) == before
     journal.apply_effect(look, 6.0)
     journal.commit(TurnWrites(at=6.0, dispatches=[dispatch(1)], entries=[entry(1)]))
-    assert not raw_connection(connection).in_transaction
+    assert not connection.raw.in_transaction
     assert [row[4] for row in everything(connection)["cases"]] == [3, 3]
     assert len(everything(connection)["journal"]) == 1
 
@@ -184,7 +184,7 @@ def test_an_effect_that_fails_leaves_neither_decision_nor_effect(connection: Con
     with pytest.raises(ValueError, match="no"):
         journal.apply_effect(fail, 5.0)
     assert everything(connection) == before
-    assert not raw_connection(connection).in_transaction
+    assert not connection.raw.in_transaction
     journal.apply_effect(half, 5.0)
     with pytest.raises(CONFLICTS):
         journal.commit(TurnWrites(at=5.0, entries=[entry(99)]))
@@ -238,7 +238,7 @@ NOISE = random.Random(1).randbytes(600)
 @pytest.fixture
 def raw(db: DatabaseAddress) -> Iterator[RawConnection]:
     with open_writer(db) as connection:
-        yield raw_connection(connection)
+        yield connection.raw
 
 
 def rows(raw: RawConnection) -> list[tuple[int, int, int]]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from interlock.journal.address import PostgresAddress
-from interlock.journal.connection import Connection, ServerError, raw_connection
+from interlock.journal.connection import Connection, ServerError
 from interlock.journal.database import find_writer, open_writer
 from interlock.journal.journal import Journal, NewDispatch, TurnWrites
 from interlock.journal.mailbox import Mailbox
@@ -37,7 +37,7 @@ def write(connection: Connection, journal: Journal) -> None:
 
 
 def expire(connection: Connection) -> None:
-    raw_connection(connection).execute("update owners set lease_until = 1.0")
+    connection.raw.execute("update owners set lease_until = 1.0")
 
 
 def test_a_run_has_one_owner_who_is_named_to_others(world: World) -> None:
@@ -56,7 +56,7 @@ def test_the_lease_of_one_who_was_killed_is_waited_for(world: World) -> None:
     with open_writer(world.address) as one, open_writer(world.address) as other:
         assert claim_due_run(one, "killed a moment ago") is not None
         soon = "update owners set lease_until = extract(epoch from clock_timestamp()) + 0.3"
-        raw_connection(one).execute(soon)
+        one.raw.execute(soon)
         with own_run(other, 1) as owned:
             assert owned.epoch == 2
 
@@ -86,7 +86,7 @@ def test_a_renewal_that_finds_another_owner_tells_at_once(world: World) -> None:
     lost = threading.Event()
     with open_writer(world.address) as one, own_run(one, 1) as owned:
         owned.changed = lost.set
-        raw_connection(one).execute("update owners set epoch = 9")
+        one.raw.execute("update owners set epoch = 9")
         assert lost.wait(20)
         with pytest.raises(StaleEpochError):
             owned.raise_if_lost()
@@ -99,7 +99,7 @@ def test_a_turn_that_is_stopped_in_the_middle_does_not_keep_the_run(world: World
         assert stopped is not None
         journal = Journal(one, 1, ownership=stopped)
         journal.apply_effect(lambda _raw, _at: None, 5.0)
-        assert raw_connection(one).in_transaction
+        assert one.raw.in_transaction
         expire(other)  # waits for the lock
         claimed = claim_due_run(other, "second")
         assert claimed is not None
@@ -110,7 +110,7 @@ def test_a_turn_that_is_stopped_in_the_middle_does_not_keep_the_run(world: World
 
 def test_runs_are_claimed_when_something_is_due(world: World) -> None:
     with open_writer(world.address) as connection:
-        raw = raw_connection(connection)
+        raw = connection.raw
         assert claim_due_run(connection, "c", apart_from=[1]) is None
         claimed = claim_due_run(connection, "c")
         assert claimed is not None

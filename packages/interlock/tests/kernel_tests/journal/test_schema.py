@@ -16,7 +16,6 @@ from interlock.journal.connection import (
     Connection,
     TableColumns,
     find_server,
-    raw_connection,
     transaction,
 )
 from interlock.journal.database import open_reader, open_writer
@@ -65,7 +64,7 @@ def test_the_catalogs_of_both_databases_say_the_same(
 def test_a_feature_that_comes_later_gets_its_tables(tmp_path: Path, db: DatabaseAddress) -> None:
     begin(tmp_path / "tides", db)
     with open_reader(db) as connection:
-        versions = read_versions(raw_connection(connection))
+        versions = read_versions(connection.raw)
     assert versions["tides"] == versions["journal"] == 1
 
 
@@ -74,7 +73,7 @@ def test_a_migration_leads_to_what_a_new_database_has(tmp_path: Path, db: Databa
     newer = write_tables(tmp_path / "tides", 2)
     with open_writer(db) as connection:
         bring_up_to_date(connection, db, [newer])
-        raw = raw_connection(connection)
+        raw = connection.raw
         assert read_versions(raw)["tides"] == 2
         assert raw.execute("select name, depth from harbours").fetchall() == [("Brest", 7)]
         migrated = describe(connection)
@@ -103,7 +102,7 @@ def test_a_migration_that_fails_changes_nothing(
         with pytest.raises(ERRORS):
             bring_up_to_date(connection, db, [newer])
         assert describe(connection) == before
-        assert read_versions(raw_connection(connection))["tides"] == 1
+        assert read_versions(connection.raw)["tides"] == 1
 
 
 def test_a_migration_that_leaves_dangling_rows_is_undone(tmp_path: Path) -> None:
@@ -115,7 +114,7 @@ def test_a_migration_that_leaves_dangling_rows_is_undone(tmp_path: Path) -> None
         with pytest.raises(StoreError, match="missing rows"):
             bring_up_to_date(connection, db, [newer])
         count = "select count(*) from harbours"
-        assert raw_connection(connection).execute(count).fetchone() == (1,)
+        assert connection.raw.execute(count).fetchone() == (1,)
 
 
 def test_tables_of_a_newer_feature_are_refused(tmp_path: Path, db: DatabaseAddress) -> None:
