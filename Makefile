@@ -54,11 +54,14 @@ eval: $(READY)  ## judge the ranking of culprits on real undone fixes; rewrites 
 docs: $(READY)  ## rewrite the generated pages
 	$(BIN)/python -m docs.generate
 
+COMPILE := $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --custom-compile-command "make lock"
+MEMBERS := $(PACKAGES:packages/%=--no-emit-package %)
+
 lock: $(READY)  ## pin every dependency with hashes
 	$(BIN)/uv --version >/dev/null 2>&1 || $(BIN)/python -m pip install --quiet uv
-	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --custom-compile-command "make lock" packages/interlock/pyproject.toml -o requirements/core.lock
-	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --custom-compile-command "make lock" pyproject.toml --group dev -o requirements/dev.lock
-	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --custom-compile-command "make lock" bench/peers.in -o requirements/bench.lock
+	$(COMPILE) packages/interlock/pyproject.toml -o requirements/core.lock
+	$(COMPILE) $(PACKAGES:%=%/pyproject.toml) --all-extras --group pyproject.toml:dev $(MEMBERS) -o requirements/dev.lock
+	$(COMPILE) bench/peers.in -o requirements/bench.lock
 
 clean:  ## remove what make made
 	rm -rf $(VENV) .bench-venv build/agents .mypy_cache .ruff_cache .pytest_cache .hypothesis
