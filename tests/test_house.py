@@ -12,14 +12,14 @@ import pytest
 from tests.world.places import ROOT
 
 MOST_LINES = {
-    "interlock": 40_036,
+    "interlock": 40_031,
     "interlock-calibrate": 3_404,
-    "interlock-cluster": 3_404,
+    "interlock-cluster": 3_403,
     "interlock-delivery": 10_604,
     "interlock-epic": 5_642,
     "interlock-history": 5_443,
-    "interlock-rca": 28_622,
-    "interlock-web": 3_299,
+    "interlock-rca": 28_605,
+    "interlock-web": 3_317,
 }
 SLACK = 150
 """Lines that a package may be below its number before the number must be lowered."""

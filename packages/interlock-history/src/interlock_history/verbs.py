@@ -10,7 +10,7 @@ VERBS = {
     ),
     "ingest": Verb(
         "Test history",
-        "Remember the results of a CI job, passed ones too.",
+        "Store the results of a CI job, passed tests included.",
         "interlock_history.cli.ingest",
     ),
     "history": Verb(
@@ -25,7 +25,7 @@ VERBS = {
     ),
     "last-green": Verb(
         "Test history",
-        "Between which commits each failing test broke.",
+        "Show between which commits each failing test broke.",
         "interlock_history.cli.ingest",
     ),
 }

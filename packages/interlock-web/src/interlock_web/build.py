@@ -13,8 +13,9 @@ from litestar.config.csrf import CSRFConfig
 from litestar.datastructures import MutableScopeHeaders
 from litestar.di import Provide
 from litestar.exceptions import LitestarDeprecationWarning
+from litestar.handlers import HTTPRouteHandler
 from litestar.middleware.rate_limit import RateLimitConfig
-from litestar.types import Message, Scope
+from litestar.types import ControllerRouterHandler, Message, Scope
 
 from interlock.api.checks import DoctorCheck
 from interlock.api.project import Project
@@ -75,6 +76,19 @@ def build_app(parts: Parts) -> Litestar:
         return leave_out_rejected(parts.sections, parts.left_out, build)
 
 
+def _refuse_doubles(handlers: list[ControllerRouterHandler]) -> list[ControllerRouterHandler]:
+    """Return the handlers; ValueError if two have one path, where Litestar takes the last."""
+    taken: set[tuple[str, str]] = set()
+    for handler in handlers:
+        if isinstance(handler, HTTPRouteHandler):
+            own = {(path, method) for path in handler.paths for method in handler.http_methods}
+            if own & taken:
+                path, method = min(own & taken)
+                raise ValueError(f"{method} {path} is taken")
+            taken |= own
+    return handlers
+
+
 def _build(parts: Parts, sections: Mapping[str, Section]) -> Litestar:
     project, tools = parts.project, parts.tools
     feed = LiveFeed(make_absolute(project.db))
@@ -100,20 +114,24 @@ def _build(parts: Parts, sections: Mapping[str, Section]) -> Litestar:
 
     pages = Router(
         "/",
-        route_handlers=[each for section in sections.values() for each in section.handlers],
+        route_handlers=_refuse_doubles(
+            [each for section in sections.values() for each in section.handlers]
+        ),
         guards=[note_position],
         include_in_schema=False,
     )
     api = Router(
         API_PATH,
-        route_handlers=[
-            show_caller,
-            *runs.HANDLERS,
-            *inbox.HANDLERS,
-            *catalog.HANDLERS,
-            *work.HANDLERS,
-            *(each for section in sections.values() for each in section.api),
-        ],
+        route_handlers=_refuse_doubles(
+            [
+                show_caller,
+                *runs.HANDLERS,
+                *inbox.HANDLERS,
+                *catalog.HANDLERS,
+                *work.HANDLERS,
+                *(each for section in sections.values() for each in section.api),
+            ]
+        ),
         guards=[require_json],
     )
     app = Litestar(
