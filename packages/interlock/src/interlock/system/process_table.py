@@ -88,6 +88,17 @@ def read_process(
     return (_read_proc if HAS_PROC else _read_psutil)(pid, names, anyone)
 
 
+def is_not_yet_executed(pid: int) -> bool:
+    """Return True for a fork of this process that runs no program of its own yet.
+
+    Until then it shows our first environment, without what we have set since.
+    """
+    try:
+        return HAS_PROC and _read_bytes(f"/proc/{pid}/cmdline") == _read_bytes("/proc/self/cmdline")
+    except OSError:
+        return False
+
+
 def is_running(pid: int, started: str) -> bool:
     """Return True if that process lives, for any owner, or cannot be checked."""
     seen = read_process(pid, anyone=True)

@@ -35,6 +35,7 @@ from interlock.system.process_table import (
     SeenProcess,
     find_ancestors,
     find_relatives,
+    is_not_yet_executed,
     list_processes,
     read_process,
 )
@@ -183,6 +184,7 @@ class ProcessFamily:
             and seen.process not in _RUNNING
             and self.leader.started <= born
             and not any(leader.started <= born for leader in _RUNNING - {self.leader})
+            and not is_not_yet_executed(seen.process.pid)
         )
 
     def reap(self) -> int | None:

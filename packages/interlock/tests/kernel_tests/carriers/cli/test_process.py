@@ -1,6 +1,7 @@
 """One agent's process: started, heard, timed and ended with all it started."""
 
 import asyncio
+import fcntl
 import os
 import resource
 import sys
@@ -175,6 +176,29 @@ async def test_what_we_start_for_ourselves_is_nobodys() -> None:
     assert await ours.wait() == -9
 
 
+async def test_a_fork_of_ours_lives_on_until_it_runs_its_program() -> None:
+    recorder = LineRecorder()
+    agent = AgentProcess(shell("echo hello; exec sleep 300"), PATIENT, recorder, SystemClock())
+    task = asyncio.create_task(agent.run())
+    await recorder.hears(b"hello")
+    asked, tell = os.pipe()
+    answered, answer = os.pipe()
+    child = os.fork()
+    if child == 0:  # as subprocess does before it runs a program, only for longer
+        os.setsid()
+        os.write(answer, b"here")
+        os.read(asked, 1)
+        os._exit(7)
+    assert os.read(answered, 4) == b"here"
+    agent.stop()
+    assert (await task).left == ()
+    os.write(tell, b"!")
+    _, status = await asyncio.to_thread(os.waitpid, child, 0)
+    assert os.waitstatus_to_exitcode(status) == 7
+    for pipe in (asked, tell, answered, answer):
+        os.close(pipe)
+
+
 async def test_what_may_be_of_two_agents_ends_with_the_last_of_them() -> None:
     recorder, before = LineRecorder(), zombies()
     first = AgentProcess(shell("echo hello; exec sleep 300"), PATIENT, recorder, SystemClock())
@@ -183,7 +207,7 @@ async def test_what_may_be_of_two_agents_ends_with_the_last_of_them() -> None:
     quick = start(*ROGUES["leaves a daemon that shed everything at once"].argv)
     second = await AgentProcess(quick, PATIENT, LineRecorder(), SystemClock()).run()
     first.stop()
-    assert (second.left, [each.name for each in (await task).left]) == ((), ["sleep"])
+    assert (second.left, len((await task).left)) == ((), 1)
     assert zombies() <= before
 
 
@@ -423,6 +447,10 @@ def test_an_agent_that_does_not_wait_for_its_reader_loses_nothing(tmp_path: Path
     child = start_process(
         ProcessSpec((sys.executable, "-c", HASTY), b"", tmp_path, dict(os.environ), "w:1:1:t"), {}
     )
+    assert child.stdout is not None
+    holds = fcntl.fcntl(child.stdout, fcntl.F_GETPIPE_SZ)
+    if holds < PIPE_SIZE:
+        pytest.skip("this user has as much in pipes as the system grants")
     assert child.wait(60) == 0
     out, _ = child.communicate()
     assert PIPE_SIZE > 400_000
