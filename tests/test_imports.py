@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from interlock.version import __version__
 from tests.world.note import NOTE
 from tests.world.places import ROOT
 
@@ -116,3 +117,12 @@ def list_imported_packages(file: Path) -> set[str]:
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             found.add(node.module.split(".")[0])
     return found
+
+
+def test_all_packages_have_one_version() -> None:
+    files = sorted((ROOT / "packages").glob("*/pyproject.toml"))
+    projects = [tomllib.loads(file.read_text(encoding="utf-8"))["project"] for file in files]
+    assert {project["version"] for project in projects} == {__version__}
+    pins = [each for project in projects for each in project["dependencies"] if "==" in each]
+    assert pins
+    assert {pin.partition("==")[2] for pin in pins} == {__version__}
